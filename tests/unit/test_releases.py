@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonserver_jax.releases import (
+    DEFAULT_RELEASE,
+    MINIMUM_BACKEND_API,
+    ApiLevel,
+    ReleaseDataError,
+    UnknownReleaseError,
+    find_release,
+    load_catalog,
+    load_releases,
+    releases_file,
+)
+
+SMALL = """
+schema = 1
+default_release = "24.10"
+minimum_backend_api = "1.12"
+image = "nvcr.io/nvidia/tritonserver:{release}-py3"
+sdk_image = "nvcr.io/nvidia/tritonserver:{release}-py3-sdk"
+
+[release."24.09"]
+server_version = "2.50.0"
+backend_api = "1.19"
+ubuntu = "22.04"
+python = "3.10.12"
+
+[release."24.10"]
+server_version = "2.51.0"
+backend_api = "1.19"
+server_api = "1.34"
+ubuntu = "22.04"
+python = "3.10.12"
+cuda = "12.6.2.004"
+driver = "560.35.03"
+c_api_functions_added = ["TRITONBACKEND_ModelInstanceReady"]
+
+[release."24.10".server]
+package = "nvidia-pytriton"
+version = "0.7.0"
+wheel = "nvidia_pytriton-0.7.0-py3-none-manylinux_2_35_x86_64.whl"
+sha256 = "21f063ff93bb426d0c06b7a55e7eb9efcfe62c0dddd9a908e9877e18710128df"
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "releases.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_projects_own_file_has_every_release_from_23_04_on() -> None:
+    releases = load_releases()
+    names = list(releases)
+    assert names[0] == "23.04"
+    years = {name.split(".")[0] for name in names}
+    assert {"23", "24", "25", "26"} <= years
+    assert [name for name in names if name.startswith("24.")] == [
+        f"24.{month:02d}" for month in range(1, 13)
+    ]
+    assert len(names) == 41
+
+
+def test_the_default_release_is_declared_in_the_file() -> None:
+    assert f'default_release = "{DEFAULT_RELEASE}"' in releases_file().read_text("utf-8")
+    release = find_release(DEFAULT_RELEASE)
+    assert release.server_version == "2.51.0"
+    assert release.image == "nvcr.io/nvidia/tritonserver:24.10-py3"
+    assert release.sdk_image == "nvcr.io/nvidia/tritonserver:24.10-py3-sdk"
+    assert release.server is not None
+    assert release.server.version == "0.7.0"
+
+
+def test_twelve_releases_have_a_server_wheel() -> None:
+    wheels = {name: r.server.version for name, r in load_releases().items() if r.server}
+    assert len(wheels) == 12
+    assert wheels["23.04"] == "0.2.5"
+    assert wheels["23.10"] == "0.4.2"
+    hashes = {r.server.sha256 for r in load_releases().values() if r.server}
+    assert len(hashes) == 12
+
+
+def test_every_known_release_has_the_api_the_backend_needs() -> None:
+    releases = load_releases()
+    assert releases["23.04"].backend_api == MINIMUM_BACKEND_API == ApiLevel(1, 12)
+    assert all(r.backend_api >= MINIMUM_BACKEND_API for r in releases.values() if r.backend_api)
+
+
+def test_what_is_unknown_is_none_and_not_a_guess() -> None:
+    releases = load_releases()
+    assert releases["26.08"].backend_api is None
+    assert releases["26.08"].c_api_functions_added is None
+    assert releases["24.09"].c_api_functions_added == ()
+    assert releases["25.12"].c_api_functions_added == ("TRITONBACKEND_ModelInstanceReady",)
+
+
+def test_api_levels_compare_as_numbers() -> None:
+    assert ApiLevel.parse("1.9") < ApiLevel.parse("1.12")
+    assert str(ApiLevel(1, 19)) == "1.19"
+    with pytest.raises(ValueError, match=r"expected \"<major>.<minor>\", got '1'"):
+        ApiLevel.parse("1")
+
+
+def test_a_release_is_frozen(tmp_path: Path) -> None:
+    release = load_releases(write(tmp_path, SMALL))["24.10"]
+    with pytest.raises(AttributeError):
+        release.ubuntu = "24.04"  # type: ignore[misc]
+
+
+def test_an_unknown_release_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    path = write(tmp_path, SMALL)
+    with pytest.raises(UnknownReleaseError, match=r"one of 24\.09, 24\.10; got '24\.13'"):
+        find_release("24.13", path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("schema = 1", "schema = 2", "schema: expected 1, got 2"),
+        ("schema = 1", "", "schema: expected 1, got nothing"),
+        ('"2.51.0"', '"2.51"', "release 24.10: server_version: expected a server version"),
+        ('"2.51.0"', "2.51", "release 24.10: server_version: expected a server version"),
+        ('server_version = "2.51.0"', "", "server_version: expected .*got nothing"),
+        ('"2.51.0"', '"2.49.0"', "server_version: expected more than 2.50.0 of release 24.09"),
+        ('server_api = "1.34"', 'server_apy = "1.34"', "server_apy: expected no such key"),
+        ('backend_api = "1.19"\nserver', 'backend_api = "1.18"\nserver', "at least 1.19 of 24.09"),
+        ('"24.10"]', '"24.13"]', 'release 24.13: expected a name such as "24.10"'),
+        ('"24.09"]', '"24.11"]', "release 24.10: expected a release after 24.11, got '24.10'"),
+        ('default_release = "24.10"', 'default_release = "24.11"', "a release of this file"),
+        ('default_release = "24.10"', 'default_release = "24.09"', "with a server wheel"),
+        ("21f063", "21F063", "release 24.10: server: sha256: expected 64 lower-case"),
+        ('"0.7.0"', '"0.7.1"', "wheel: expected a name that starts with nvidia_pytriton-0.7.1-"),
+        ("[release.", "[release.x.", "expected"),
+        ("TRITONBACKEND_Mod", "TRITON_Mod", "c_api_functions_added: expected a list"),
+        ('["TRITONBACKEND', '["TRITONBACKEND_A", "TRITONBACKEND_A", "TRITONBACKEND', "each once"),
+        (":{release}-py3-sdk", ":24.10", "sdk_image: expected an image reference"),
+        ('ubuntu = "22.04"', "ubuntu = ", "expected a readable TOML file, got: "),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert old in SMALL
+    path = write(tmp_path, SMALL.replace(old, new))
+    with pytest.raises(ReleaseDataError, match=said) as raised:
+        load_catalog(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseDataError, match=r"nowhere\.toml: expected a readable TOML file"):
+        load_catalog(tmp_path / "nowhere.toml")
