@@ -20,7 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ci import toolchain
+from tritonserver_jax.releases import UnknownReleaseError, find_release, load_releases
+
+from ci import symbols, toolchain
 from ci.process import ROOT, CommandError, capture, fail, run
 
 BUILD_DIRECTORY = ROOT / "build"
@@ -209,17 +211,43 @@ def build_wheel(output: Path | None = None) -> Path:
         return built[0].replace(directory / built[0].name)
 
 
+def check_libraries(libraries: Libraries, name: str) -> None:
+    """Checks that a release can load what was built.
+
+    Args:
+        libraries: What was built.
+        name: The release, as in ``24.10``.
+
+    Raises:
+        SymbolError: It cannot.
+        UnknownReleaseError: There is no such release.
+    """
+    release, releases = find_release(name), load_releases().values()
+    symbols.check_core(libraries.core, release, releases)
+    symbols.check_functions(libraries.python_engine, release, releases)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Builds the libraries and the wheel, and prints where they are."""
     parser = argparse.ArgumentParser(prog="python -m ci.build", description=__doc__)
     parser.add_argument("--preset", default="release", help="a preset of CMakePresets.json")
     parser.add_argument("--no-wheel", action="store_true", help="the native libraries only")
+    parser.add_argument("--release", help="also check that this release can load them")
     options = parser.parse_args(arguments)
     try:
-        made = [*build_backend(preset=options.preset)]
+        libraries = build_backend(preset=options.preset)
+        if options.release:
+            check_libraries(libraries, options.release)
+        made = [*libraries]
         if not options.no_wheel:
             made.append(build_wheel())
-    except (BuildError, CommandError, toolchain.ToolchainError) as error:
+    except (
+        BuildError,
+        CommandError,
+        UnknownReleaseError,
+        symbols.SymbolError,
+        toolchain.ToolchainError,
+    ) as error:
         return fail(error)
     print("\n".join(f"built {path.relative_to(ROOT)}" for path in made))
     return 0

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every check of the source that runs nothing of it.
+
+``python -m ci.lint`` runs all of them, also after one failed, and ends with the list of those
+that did. ``--fix`` first lets the tools that can do so repair what they find. ``--only NAME``
+runs one (pre-commit calls it so).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci import build, toolchain, version
+from ci.process import ROOT, CommandError, fail, run
+
+#: Exported from the group `nox` of uv.lock; ci/nox installs it.
+NOX_REQUIREMENTS = ROOT / "ci" / "requirements-nox.txt"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+        name: What `--only` calls it.
+        check: Runs it; raises when it finds something.
+        fix: Repairs what it can; None when the tool cannot.
+    """
+
+    name: str
+    check: Callable[[], None]
+    fix: Callable[[], None] | None = None
+
+
+def files(*patterns: str, root: Path = ROOT) -> list[Path]:
+    """Returns the files that match, sorted, as paths from the root."""
+    found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    return sorted(path.relative_to(root) for path in found)
+
+
+def native_sources() -> list[Path]:
+    """Returns the C++ sources and headers."""
+    return files("backend/src/**/*.cc", "backend/src/**/*.h", "tests/**/*.cc", "tests/**/*.h")
+
+
+def shell_scripts() -> list[Path]:
+    """Returns the shell scripts."""
+    return files(".ci/run", "ci/nox", "ci/**/*.sh", "packaging/**/*.sh")
+
+
+def mypy_targets() -> list[list[Path]]:
+    """Returns what mypy is given, one list per run.
+
+    Each example is a run of its own: all of them have a module called `model`.
+    """
+    targets = [[Path(name) for name in ("backend/python", "ci", "tests", "noxfile.py")]]
+    targets[0] += files("packaging/**/*.py")
+    examples = sorted({path.parts[1] for path in files("examples/*/**/*.py")})
+    targets += [files(f"examples/{name}/**/*.py") for name in examples]
+    return targets
+
+
+def _ruff(*arguments: str) -> None:
+    run(["ruff", *arguments, "."])
+
+
+def _mypy() -> None:
+    for targets in mypy_targets():
+        run(["mypy", *targets])
+
+
+def _clang_format(*arguments: str) -> None:
+    sources = native_sources()
+    if sources:
+        run(["clang-format", *arguments, *sources])
+
+
+def _clang_tidy() -> None:
+    directory = build.configure()
+    tidy = ["clang-tidy", "--quiet", "-p", str(directory)]
+    # GCC's warnings that clang does not know are no finding.
+    tidy += ["--extra-arg=-Wno-unknown-warning-option"]
+    sources = files("backend/src/**/*.cc")
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        outcomes = list(pool.map(lambda path: _error_of([*tidy, path]), sources))
+    failed = [str(path) for path, error in zip(sources, outcomes, strict=True) if error]
+    if failed:
+        raise CommandError(f"clang-tidy has findings in {', '.join(failed)}")
+
+
+def _error_of(command: Sequence[str | Path]) -> CommandError | None:
+    try:
+        run(command)
+    except CommandError as error:
+        return error
+    return None
+
+
+def _shellcheck() -> None:
+    run(["shellcheck", *shell_scripts()])
+
+
+def export_nox_requirements(output: Path) -> None:
+    """Writes the locked group `nox` as a file of hashed requirements that pip can read."""
+    # The same words whatever the output is, because uv repeats them in the file's header.
+    export = ["uv", "export", "--quiet", "--locked", "--only-group", "nox", "--no-emit-project"]
+    run([*export, "--no-annotate", "--no-header", "--output-file", output])
+    text = output.read_text(encoding="utf-8")
+    header = "# What ./ci/nox installs. Made by `./ci/nox -s lint -- --fix` from uv.lock.\n"
+    output.write_text(header + text, encoding="utf-8")
+
+
+def _locks() -> None:
+    run(["uv", "lock", "--check"])
+    with tempfile.TemporaryDirectory() as scratch:
+        fresh = Path(scratch, NOX_REQUIREMENTS.name)
+        export_nox_requirements(fresh)
+        if fresh.read_bytes() != NOX_REQUIREMENTS.read_bytes():
+            raise CommandError(
+                f"{NOX_REQUIREMENTS.relative_to(ROOT)} is not what uv.lock says; "
+                "run ./ci/nox -s lint -- --fix"
+            )
+    run([sys.executable, "-m", "ci.locks", "--check"])
+
+
+def _version() -> None:
+    version.check(version.project_version(), version.tags_of_head())
+
+
+def checks() -> list[Check]:
+    """Returns every check, the quick ones first."""
+    return [
+        Check(
+            "ruff",
+            lambda: _ruff("check"),
+            lambda: _ruff("check", "--fix-only", "--exit-zero"),
+        ),
+        Check("format", lambda: _ruff("format", "--check", "--diff"), lambda: _ruff("format")),
+        Check("shellcheck", _shellcheck),
+        Check("version", _version),
+        Check("locks", _locks, lambda: export_nox_requirements(NOX_REQUIREMENTS)),
+        Check(
+            "clang-format",
+            lambda: _clang_format("--dry-run", "--Werror"),
+            lambda: _clang_format("-i"),
+        ),
+        Check("mypy", _mypy),
+        Check("clang-tidy", _clang_tidy),
+    ]
+
+
+def lint(selected: Iterable[Check], *, fix: bool = False) -> list[str]:
+    """Runs checks, and returns the names of those that failed.
+
+    Args:
+        selected: The checks.
+        fix: Whether to repair first what can be repaired.
+    """
+    failed = []
+    for check in selected:
+        print(f"-- {check.name}", flush=True)
+        begin = time.monotonic()
+        try:
+            if fix and check.fix:
+                check.fix()
+            check.check()
+        except (
+            build.BuildError,
+            CommandError,
+            toolchain.ToolchainError,
+            version.VersionError,
+        ) as error:
+            fail(error)
+            failed.append(check.name)
+        print(f"-- {check.name}: {time.monotonic() - begin:.1f} s", flush=True)
+    return failed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs all checks, or those named."""
+    every = checks()
+    parser = argparse.ArgumentParser(prog="python -m ci.lint", description=__doc__)
+    parser.add_argument("--fix", action="store_true", help="first repair what can be repaired")
+    parser.add_argument("--only", action="append", choices=[check.name for check in every])
+    options = parser.parse_args(arguments)
+    selected = [check for check in every if not options.only or check.name in options.only]
+    failed = lint(selected, fix=options.fix)
+    if failed:
+        print(f"lint: {len(failed)} of {len(selected)} failed: {', '.join(failed)}")
+        return 1
+    print(f"lint: {len(selected)} checks, all well")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

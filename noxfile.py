@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sessions: what a person or a CI job runs. ``./ci/nox --list`` shows them.
+
+Nothing is decided here. A session installs a locked dependency group (see pyproject.toml) and
+runs a module of `ci`, where the logic and its tests are.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).resolve().parent
+sys.path[:0] = [str(ROOT), str(ROOT / "backend" / "python")]
+
+from tritonserver_jax.releases import load_releases  # noqa: E402 # after its path is known
+
+nox.needs_version = ">=2026.2.9"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = True
+nox.options.sessions = ["lint", "unit"]
+
+#: The releases of which a server can be started here; each has sessions of its own.
+SERVED = [name for name, release in load_releases().items() if release.server]
+#: The releases that the whole test suite runs against: an older one, and the one people use.
+TESTED = ["23.10", "24.10"]
+
+
+#: What `each_release` decorates: it is given the session and the release.
+ReleaseSession = Callable[[nox.Session, str], None]
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Makes the session's environment equal to the named groups of uv.lock, hashes checked."""
+    session.run_install(
+        *("uv", "sync", "--quiet", "--locked", "--no-install-project"),
+        *(f"--only-group={group}" for group in groups),
+        f"--python={session.virtualenv.location}",
+        env={"UV_PROJECT_ENVIRONMENT": session.virtualenv.location},
+    )
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check the source: ruff, mypy, clang-format, clang-tidy, shellcheck, locks, the tag.
+
+    `-- --fix` repairs what can be repaired; `-- --only mypy` runs one check.
+    """
+    install(session, "lint")
+    session.run("python", "-m", "ci.lint", *session.posargs)
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Run the tests that need no built backend. Arguments after `--` go to pytest."""
+    install(session, "test")
+    session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
+
+
+@nox.session
+def test(session: nox.Session) -> None:
+    """Run everything that a change has to pass: lint, artifacts, all tests on real servers.
+
+    Arguments after `--` go to pytest, as in `./ci/nox -s test -- -k add_sub`.
+    """
+    install(session, "lint")
+    session.run("python", "-m", "ci.lint")
+    session.run("python", "-m", "ci.artifacts", *TESTED)
+    session.run("python", "-m", "pytest", "tests", "--dist-directory=dist", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Show the whole way: build, package, install into a stock tritonserver, serve `digits`.
+
+    It classifies held-out digits over HTTP and gRPC, and prints accuracy, latency and metrics.
+    """
+    install(session, "build", "examples")
+    session.run("python", "-m", "ci.demo", *session.posargs)
+
+
+@nox.session
+def hooks(session: nox.Session) -> None:
+    """Install the git hooks, which run the quick checks at every commit."""
+    install(session, "lint")
+    session.run("pre-commit", "install", "--install-hooks")
+
+
+def each_release(action: str) -> Callable[[ReleaseSession], ReleaseSession]:
+    """Makes a function into sessions `<action>-<release>`, one for each release served here."""
+
+    def register(body: ReleaseSession) -> ReleaseSession:
+        for name in SERVED:
+
+            def session_of_release(session: nox.Session, release: str = name) -> None:
+                body(session, release)
+
+            session_of_release.__doc__ = body.__doc__
+            nox.session(session_of_release, name=f"{action}-{name}")
+        return body
+
+    return register
+
+
+@each_release("build")
+def build_release(session: nox.Session, release: str) -> None:
+    """Build the native libraries and the wheel, and check that the release can load them.
+
+    One binary serves every release. With TRITON_SDK_DIR=/opt/tritonserver, inside the image of
+    the release, the declarations of the C API are compared with that release's own headers.
+    """
+    install(session, "build")
+    session.run("python", "-m", "ci.build", f"--release={release}", *session.posargs)
+
+
+@each_release("package")
+def package_release(session: nox.Session, release: str) -> None:
+    """Build, and make the artifacts of the release in dist/<release>."""
+    install(session, "build")
+    session.run("python", "-m", "ci.artifacts", release, *session.posargs)
+
+
+@each_release("integration")
+def integration_release(session: nox.Session, release: str) -> None:
+    """Make the artifacts, and run the integration tests on a real server of the release."""
+    install(session, "test")
+    session.run("python", "-m", "ci.artifacts", release)
+    command = ("python", "-m", "pytest", "tests/integration", "--dist-directory=dist")
+    session.run(*command, f"--release={release}", *session.posargs)
+
+
+@each_release("health")
+def health_release(session: nox.Session, release: str) -> None:
+    """Make the artifacts, install them, serve `add_sub`, and run the health check on it."""
+    install(session, "build")
+    session.run("python", "-m", "ci.health", release, *session.posargs)
