@@ -56,7 +56,7 @@ def lint(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """Run the tests that need no built backend. Arguments after `--` go to pytest."""
     install(session, "test")
-    session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
+    session.run("python", "-m", "pytest", "-n=auto", "tests/unit", *session.posargs)
 
 
 @nox.session
@@ -98,7 +98,7 @@ def each_release(action: str) -> Callable[[ReleaseSession], ReleaseSession]:
                 body(session, release)
 
             session_of_release.__doc__ = body.__doc__
-            nox.session(session_of_release, name=f"{action}-{name}")
+            nox.session(name=f"{action}-{name}")(session_of_release)
         return body
 
     return register

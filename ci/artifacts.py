@@ -11,12 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tritonserver_jax.releases import DEFAULT_RELEASE, UnknownReleaseError, find_release
-
 from ci.build import BuildError, build_backend, build_wheel, source_date_epoch
 from ci.package import PackageError, package
 from ci.process import ROOT, CommandError, fail
 from ci.toolchain import ToolchainError
+from tritonserver_jax.releases import DEFAULT_RELEASE, UnknownReleaseError, find_release
 
 #: Below it, one directory for each release.
 DIST = ROOT / "dist"

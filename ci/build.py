@@ -20,10 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tritonserver_jax.releases import UnknownReleaseError, find_release, load_releases
-
 from ci import symbols, toolchain
 from ci.process import ROOT, CommandError, capture, fail, run
+from tritonserver_jax.releases import UnknownReleaseError, find_release, load_releases
 
 BUILD_DIRECTORY = ROOT / "build"
 #: The time of everything built where there is neither SOURCE_DATE_EPOCH nor a git checkout:

@@ -73,8 +73,9 @@ def _ruff(*arguments: str) -> None:
 
 
 def _mypy() -> None:
-    for targets in mypy_targets():
-        run(["mypy", *targets])
+    errors = [_error_of(["mypy", *targets]) for targets in mypy_targets()]
+    for error in filter(None, errors):
+        raise error
 
 
 def _clang_format(*arguments: str) -> None:

@@ -12,9 +12,8 @@ import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from tritonserver_jax.releases import Release
-
 from ci.process import capture
+from tritonserver_jax.releases import Release
 
 #: What Triton looks up in a backend, and all that the core may export.
 EXPORTED_PREFIX = "TRITONBACKEND_"

@@ -129,9 +129,7 @@ def requirements() -> list[Requirement]:
     """Returns what a build needs; the Python is the one that runs this."""
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return [
-        Requirement(
-            "C++ compiler", f">= {format_version(MINIMUM_COMPILER)}", "g++", find_compiler
-        ),
+        Requirement("C++ compiler", f">= {format_version(MINIMUM_COMPILER)}", "g++", find_compiler),
         Requirement("CMake", f">= {format_version(MINIMUM_CMAKE)}", "cmake", find_cmake),
         Requirement("JSON for C++", "nlohmann/json.hpp", "nlohmann-json3-dev", find_json),
         Requirement("Python headers", "Python.h", f"{python}-dev", find_python_header),
