@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import shutil
 import sys
@@ -25,6 +26,7 @@ from ci.process import ROOT, CommandError, capture, fail, run
 from tritonserver_jax.releases import UnknownReleaseError, find_release, load_releases
 
 BUILD_DIRECTORY = ROOT / "build"
+PRESETS = ROOT / "backend" / "CMakePresets.json"
 #: The time of everything built where there is neither SOURCE_DATE_EPOCH nor a git checkout:
 #: 2024-01-01, because zip archives cannot hold a time before 1980.
 FALLBACK_EPOCH = 1704067200
@@ -90,13 +92,42 @@ def _alone(build_dir: Path) -> Iterator[None]:
         yield
 
 
+def preset_options(name: str, path: Path = PRESETS) -> list[str]:
+    """Returns what a configure preset says, as options that every CMake understands.
+
+    ``--preset`` itself came with CMake 3.19, and the backend builds with 3.17.
+
+    Args:
+        name: The preset.
+        path: The ``CMakePresets.json``.
+
+    Raises:
+        BuildError: There is no such preset.
+    """
+    presets = json.loads(path.read_text(encoding="utf-8"))["configurePresets"]
+    by_name = {preset["name"]: preset for preset in presets}
+    visible = [preset["name"] for preset in presets if not preset.get("hidden")]
+    if name not in visible:
+        raise BuildError(f"{path}: expected a preset of {', '.join(visible)}, got {name}")
+    generator, variables = None, {}
+    current: str | None = name
+    while current is not None:
+        preset = by_name[current]
+        generator = generator or preset.get("generator")
+        # What a preset says itself goes before what it inherits.
+        variables = preset.get("cacheVariables", {}) | variables
+        current = preset.get("inherits")
+    options = ["-G", generator] if generator else []
+    return [*options, *(f"-D{key}={value}" for key, value in variables.items())]
+
+
 def _configure(build_dir: Path, preset: str, triton_sdk_dir: Path | None) -> None:
     _discard_foreign_cache(build_dir)
     ninja = shutil.which("ninja")
     if ninja is None:
         raise BuildError("there is no ninja on PATH; it comes with the sessions: ./ci/nox --list")
     command = [
-        *("cmake", "-S", "backend", "-B", str(build_dir), "--preset", preset),
+        *("cmake", "-S", "backend", "-B", str(build_dir), *preset_options(preset)),
         # Each session brings a ninja and a Python of its own, and the cache would keep the first.
         f"-DCMAKE_MAKE_PROGRAM={ninja}",
         f"-DPython3_EXECUTABLE={sys.executable}",

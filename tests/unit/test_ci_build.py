@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 import zipfile
@@ -73,6 +74,23 @@ def test_the_cache_of_another_place_is_discarded(tmp_path: Path) -> None:
     build._discard_foreign_cache(tmp_path)
     assert not cache.exists()
     assert not (tmp_path / "CMakeFiles").exists()
+
+
+def test_a_preset_is_what_it_says_and_what_it_inherits(tmp_path: Path) -> None:
+    presets = tmp_path / "CMakePresets.json"
+    base = {"name": "base", "hidden": True, "generator": "Ninja", "cacheVariables": {"A": "0"}}
+    child = {"name": "asan", "inherits": "base", "cacheVariables": {"A": "1", "B": "2"}}
+    presets.write_text(json.dumps({"configurePresets": [base, child]}), encoding="utf-8")
+    assert build.preset_options("asan", presets) == ["-G", "Ninja", "-DA=1", "-DB=2"]
+    with pytest.raises(BuildError, match=r"expected a preset of asan, got base"):
+        build.preset_options("base", presets)
+
+
+@pytest.mark.parametrize("name", ["release", "debug", "asan", "tsan"])
+def test_the_presets_of_the_backend(name: str) -> None:
+    options = build.preset_options(name)
+    assert options[:2] == ["-G", "Ninja"]
+    assert any(option.startswith("-DCMAKE_BUILD_TYPE=") for option in options)
 
 
 def test_the_wheel_holds_the_package_and_the_releases_and_is_the_same_twice(
