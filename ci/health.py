@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows that an artifact is fit for use: installs it, serves ``add_sub``, runs its health check.
+
+``python -m ci.health 24.10`` builds, packs, installs into an empty backend directory, starts a
+stock tritonserver of the release, and runs the ``health_check.py`` that lies beside the backend.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ci.artifacts import ARTIFACT_ERRORS, make_artifacts
+from ci.installation import InstallationError, install_artifact
+from ci.process import ROOT, fail, run
+from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
+from tritonserver_jax.server import ServerError, TritonServer, obtain_server
+
+#: The smallest model: what is wrong then is wrong with the backend.
+MODEL = "add_sub"
+#: For the server to import JAX and compile the model on a slow machine.
+READY_TIMEOUT = 120
+
+
+def check_health(name: str) -> None:
+    """Installs and serves the artifact of a release, and runs the health check on it.
+
+    Args:
+        name: The release.
+
+    Raises:
+        CommandError: The installation or the health check failed; the output says at what.
+        ServerError: The server could not be had, did not start, or did not load the model.
+    """
+    distribution = obtain_server(find_release(name))
+    tarball = make_artifacts([name])[name]
+    with tempfile.TemporaryDirectory(prefix="tritonserver-jax-") as scratch:
+        installed = install_artifact(tarball, Path(scratch, "backends"))
+        repository = Path(scratch, "models")
+        model = ROOT / "examples" / MODEL
+        shutil.copytree(model, repository / MODEL, ignore=shutil.ignore_patterns("__pycache__"))
+        server = TritonServer(distribution, [repository], backend_directory=installed.parent)
+        with server:
+            server.wait_model(MODEL, timeout=READY_TIMEOUT)
+            script = installed / "scripts" / "health_check.py"
+            run([sys.executable, script, "--url", server.http_url, "--model", MODEL])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Checks one release."""
+    parser = argparse.ArgumentParser(prog="python -m ci.health", description=__doc__)
+    parser.add_argument("release", nargs="?", default=DEFAULT_RELEASE)
+    options = parser.parse_args(arguments)
+    try:
+        check_health(options.release)
+    except (*ARTIFACT_ERRORS, InstallationError, ServerError) as error:
+        return fail(error)
+    print(f"health: the artifact of {options.release} is well")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
