@@ -17,7 +17,6 @@ import numpy as np
 import tritonclient.grpc
 import tritonclient.http
 from numpy.typing import NDArray
-from tritonclient.utils import InferenceServerException
 
 
 def add_sub(
@@ -53,8 +52,12 @@ def add_sub(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Call the add_sub model of a running server.")
-    parser.add_argument("--url", default="localhost:8000", help="HTTP (default: %(default)s)")
-    parser.add_argument("--grpc-url", default="localhost:8001", help="default: %(default)s")
+    parser.add_argument(
+        "--url", type=_address, default="localhost:8000", help="HTTP (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--grpc-url", type=_address, default="localhost:8001", help="default: %(default)s"
+    )
     parser.add_argument("--model", default="add_sub", help="default: %(default)s")
     options = parser.parse_args(arguments)
 
@@ -66,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         try:
             total, difference = add_sub(protocol, url, a, b, model=options.model)
-        except (InferenceServerException, OSError) as error:
-            reason = " ".join(str(error).split())
+        except Exception as error:  # the HTTP client lets its transport's own kinds through
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             print(
                 f"client.py: {name}: no answer from the model {options.model!r} at {url}: "
                 f"{reason}; is a server running there, with this model?",
@@ -84,6 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 1
         print(f"{name}  sum {total.tolist()}  difference {difference.tolist()}")
     return 0
+
+
+def _address(text: str) -> str:
+    if "/" in text:
+        raise argparse.ArgumentTypeError(
+            f"expected HOST:PORT, without a scheme or path, got {text}"
+        )
+    return text
 
 
 if __name__ == "__main__":

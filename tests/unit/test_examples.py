@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 
+from examples.add_sub import client as add_sub_client
 from examples.digits import client as digits_client
 from examples.digits import data, reference, train
 from tritonserver_jax.repository import CONFIG_TEXT, write_config
@@ -193,6 +196,37 @@ def test_grpc_client_without_a_server_fails_by_name() -> None:
         pytest.raises(digits_client.ClientError, match=rf"gRPC: model 'digits' at .*:{port}: "),
     ):
         client.metadata()
+
+
+@pytest.mark.parametrize("main", [add_sub_client.main, digits_client.main])
+def test_client_pointed_at_another_service_says_so(
+    main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"220 mail.example.org ESMTP\r\n")
+
+        service = threading.Thread(target=greet)
+        service.start()
+        status = main([f"--url=127.0.0.1:{listener.getsockname()[1]}"])
+        service.join(timeout=10)
+    assert status == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "HTTPParseError" in line
+
+
+@pytest.mark.parametrize("main", [add_sub_client.main, digits_client.main])
+@pytest.mark.parametrize("option", ["--url", "--grpc-url"])
+def test_client_refuses_an_address_with_a_scheme(
+    main: Callable[[list[str]], int], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([option, "http://localhost:8000"])
+    assert "expected HOST:PORT, without a scheme or path" in capsys.readouterr().err
 
 
 class KnownAnswers:
