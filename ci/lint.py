@@ -9,6 +9,7 @@ runs one (pre-commit calls it so).
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -68,6 +69,17 @@ def mypy_targets() -> list[list[Path]]:
     return targets
 
 
+def compiled_sources(build_dir: Path, root: Path = ROOT) -> list[Path]:
+    """Returns those of our sources which a configured build compiles.
+
+    What it does not compile (the comparison with a release's headers, without such headers)
+    cannot be parsed either.
+    """
+    commands = json.loads((build_dir / "compile_commands.json").read_text(encoding="utf-8"))
+    compiled = {Path(command["directory"], command["file"]).resolve() for command in commands}
+    return [path for path in files("backend/src/**/*.cc", root=root) if root / path in compiled]
+
+
 def _ruff(*arguments: str) -> None:
     run(["ruff", *arguments, "."])
 
@@ -89,7 +101,7 @@ def _clang_tidy() -> None:
     tidy = ["clang-tidy", "--quiet", "-p", str(directory)]
     # GCC's warnings that clang does not know are no finding.
     tidy += ["--extra-arg=-Wno-unknown-warning-option"]
-    sources = files("backend/src/**/*.cc")
+    sources = compiled_sources(directory)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         outcomes = list(pool.map(lambda path: _error_of([*tidy, path]), sources))
     failed = [str(path) for path, error in zip(sources, outcomes, strict=True) if error]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,24 @@ def test_files_are_sorted_and_relative(tmp_path: Path) -> None:
         Path("a.sh"),
         Path("b.sh"),
         Path("sub/c.sh"),
+    ]
+
+
+def test_only_what_is_compiled_is_parsed(tmp_path: Path) -> None:
+    sources = tmp_path / "backend" / "src"
+    sources.mkdir(parents=True)
+    for name in ("a.cc", "b.cc", "left_out.cc"):
+        (sources / name).touch()
+    build = tmp_path / "build"
+    build.mkdir()
+    commands = [
+        {"directory": str(build), "file": str(sources / "b.cc")},
+        {"directory": str(build), "file": "../backend/src/a.cc"},
+    ]
+    (build / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
+    assert lint.compiled_sources(build, root=tmp_path) == [
+        Path("backend/src/a.cc"),
+        Path("backend/src/b.cc"),
     ]
 
 
