@@ -68,7 +68,7 @@ def test(session: nox.Session) -> None:
     install(session, "lint")
     session.run("python", "-m", "ci.lint")
     session.run("python", "-m", "ci.artifacts", *TESTED)
-    session.run("python", "-m", "pytest", "tests", "--dist-directory=dist", *session.posargs)
+    session.run("python", "-m", "pytest", "tests", "--backend-dist=dist", *session.posargs)
 
 
 @nox.session
@@ -127,7 +127,7 @@ def integration_release(session: nox.Session, release: str) -> None:
     """Make the artifacts, and run the integration tests on a real server of the release."""
     install(session, "test")
     session.run("python", "-m", "ci.artifacts", release)
-    command = ("python", "-m", "pytest", "tests/integration", "--dist-directory=dist")
+    command = ("python", "-m", "pytest", "tests/integration", "--backend-dist=dist")
     session.run(*command, f"--release={release}", *session.posargs)
 
 
