@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The locks of the backend's environment: one file of hashed requirements for each Python.
+
+``setup_env.sh`` installs from them with every hash checked. They are made from the project's
+dependencies with the very versions of ``uv.lock``, so that the environment in the server is the
+one that the tests ran with. ``python -m ci.locks`` writes them, ``python -m ci.locks --check``
+says, without network, whether they still fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ci.process import ROOT, CommandError, fail
+
+__all__ = ["LOCKS", "PYTHONS", "LockError", "check_locks", "lock_path", "pinned", "write_locks"]
+
+#: Where the locks are; an artifact carries this folder.
+LOCKS: Final = ROOT / "packaging" / "locks"
+
+#: The Pythons that the backend's environment can have.
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+#: glibc 2.28: what JAX's own wheels need, and older than that of any release image.
+PLATFORM: Final = "x86_64-manylinux_2_28"
+
+_HEADER = """\
+# SPDX-License-Identifier: Apache-2.0
+# The environment of the JAX backend under Python {python} on {platform}.
+# Made by `python -m ci.locks` from pyproject.toml and uv.lock; do not edit.
+# inputs-sha256: {inputs}
+# content-sha256: {content}
+"""
+_HEADER_LINES: Final = _HEADER.count("\n")
+
+
+class LockError(RuntimeError):
+    """A lock could not be made, or does not fit what it is made from."""
+
+
+def lock_path(python: str, folder: Path = LOCKS) -> Path:
+    """Return the lock of one Python, as in ``"3.11"``."""
+    return folder / f"requirements-cpu-py{python.replace('.', '')}.txt"
+
+
+def _uv(arguments: Sequence[str], cwd: Path) -> str:
+    uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is None:
+        raise LockError("uv: expected on PATH or in $UV, found neither; ./ci/nox brings it")
+    done = subprocess.run([uv, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LockError(f"uv {arguments[0]} ended with {done.returncode}:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def _inputs(root: Path) -> tuple[list[str], str]:
+    """Return the project's dependencies, and every version that uv.lock has for them."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    export = ["export", "--frozen", "--no-default-groups", "--no-emit-project", "--no-hashes"]
+    versions = _uv([*export, "--no-header", "--no-annotate", "--quiet"], root)
+    return sorted(project["dependencies"]), versions
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def write_locks(root: Path = ROOT, folder: Path = LOCKS) -> list[Path]:
+    """Resolve and write the lock of every Python; needs the package index.
+
+    Args:
+        root: The checkout.
+        folder: Where the locks go.
+
+    Raises:
+        LockError: uv is missing, or there is no set of versions that fits.
+    """
+    dependencies, versions = _inputs(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        requirements = Path(scratch, "requirements.in")
+        requirements.write_text("".join(f"{line}\n" for line in dependencies), encoding="utf-8")
+        constraints = Path(scratch, "constraints.txt")
+        constraints.write_text(versions, encoding="utf-8")
+        for python in PYTHONS:
+            content = _uv(
+                [
+                    *("pip", "compile", "requirements.in", "--constraints", "constraints.txt"),
+                    *("--python-version", python, "--python-platform", PLATFORM),
+                    *("--generate-hashes", "--only-binary", ":all:", "--no-header"),
+                    *("--no-emit-index-url", "--no-emit-find-links", "--no-emit-build-options"),
+                    *("--no-annotate", "--quiet"),
+                ],
+                Path(scratch),
+            )
+            header = _HEADER.format(
+                python=python,
+                platform=PLATFORM,
+                inputs=_digest(python, PLATFORM, *dependencies, versions),
+                content=_digest(content),
+            )
+            fresh = Path(scratch, "lock.txt")
+            fresh.write_text(header + content, encoding="utf-8")
+            shutil.copyfile(fresh, lock_path(python, folder))
+    return [lock_path(python, folder) for python in PYTHONS]
+
+
+def check_locks(root: Path = ROOT, folder: Path = LOCKS) -> None:
+    """Check that each lock was made from today's inputs and not edited since.
+
+    Args:
+        root: The checkout.
+        folder: Where the locks are.
+
+    Raises:
+        LockError: One does not fit; the message names it.
+    """
+    dependencies, versions = _inputs(root)
+    for python in PYTHONS:
+        path = lock_path(python, folder)
+        remedy = "run: python -m ci.locks"
+        if not path.is_file():
+            raise LockError(f"{path}: expected a lock for Python {python}, found none; {remedy}")
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines(keepends=True)
+        got = "".join(lines[:_HEADER_LINES])
+        inputs = _digest(python, PLATFORM, *dependencies, versions)
+        content = _digest("".join(lines[_HEADER_LINES:]))
+        if f"# content-sha256: {content}\n" not in got:
+            raise LockError(f"{path}: was edited by hand; {remedy}")
+        if f"# inputs-sha256: {inputs}\n" not in got:
+            raise LockError(
+                f"{path}: the dependencies in pyproject.toml or their versions in uv.lock have "
+                f"changed since it was made; {remedy}"
+            )
+
+
+def pinned(lock: Path) -> dict[str, str]:
+    """Return the version of every distribution in a lock."""
+    text = lock.read_text(encoding="utf-8")
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", text, flags=re.MULTILINE))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the locks, or check them with ``--check``."""
+    parser = argparse.ArgumentParser(prog="python -m ci.locks", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing, fail when outdated")
+    options = parser.parse_args(arguments)
+    try:
+        if options.check:
+            check_locks()
+            print("the locks fit pyproject.toml and uv.lock")
+        else:
+            for path in write_locks():
+                print(f"wrote {path.relative_to(ROOT)}: {len(pinned(path))} distributions")
+    except (LockError, CommandError) as error:
+        return fail(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
