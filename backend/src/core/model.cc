@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "model.h"
+
+#include "message.h"
+#include "triton_status.h"
+
+namespace triton_jax {
+
+TritonModel::TritonModel(TRITONBACKEND_Model* model) {
+  const char* name = nullptr;
+  ThrowIfError(TRITONBACKEND_ModelName(model, &name));
+  name_ = name;
+
+  ModelSpec spec;
+  spec.name = name_;
+  ThrowIfError(TRITONBACKEND_ModelVersion(model, &spec.version));
+  TRITONBACKEND_ArtifactType type = TRITONBACKEND_ARTIFACT_FILESYSTEM;
+  const char* location = nullptr;
+  ThrowIfError(TRITONBACKEND_ModelRepository(model, &type, &location));
+  if (type != TRITONBACKEND_ARTIFACT_FILESYSTEM) {
+    throw StatusError(Code::kUnsupported, "model " + name_ +
+                                              " is not in a file system, which is the only kind "
+                                              "of model repository that the jax backend can read");
+  }
+  spec.directory = location;
+  ThrowIfError(TRITONBACKEND_ModelAutoCompleteConfig(model, &spec.complete_config));
+  OwnedMessage config;
+  ThrowIfError(TRITONBACKEND_ModelConfig(model, 1 /* config version */, config.out()));
+  spec.config_json = MessageText(config.get());
+
+  TRITONBACKEND_Backend* triton_backend = nullptr;
+  ThrowIfError(TRITONBACKEND_ModelBackend(model, &triton_backend));
+  void* state = nullptr;
+  ThrowIfError(TRITONBACKEND_BackendState(triton_backend, &state));
+  Backend& backend = *static_cast<Backend*>(state);
+  spec.default_max_batch_size = backend.config().default_max_batch_size;
+
+  metrics_ = backend.metrics().ForModel(name_, spec.version);
+  ThrowIfError(backend.engine().LoadModel(spec, metrics_.get(), &model_));
+
+  if (spec.complete_config) {
+    const OwnedMessage completed(description().config_json);
+    ThrowIfError(TRITONBACKEND_ModelSetConfig(model, 1 /* config version */, completed.get()));
+  }
+}
+
+}  // namespace triton_jax

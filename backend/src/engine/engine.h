@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The interface between the core, which knows Triton, and an engine, which knows how to run models.
+// Neither side sees the other's world: no Triton type and no Python type appears here.
+//
+// No method throws; objects live in the library that made them and are destroyed through it.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "status.h"
+
+namespace triton_jax {
+
+using Dims = std::vector<int64_t>;
+
+// Values equal Triton's data types.
+enum class DataType {
+  kInvalid = 0,
+  kBool = 1,
+  kUint8 = 2,
+  kUint16 = 3,
+  kUint32 = 4,
+  kUint64 = 5,
+  kInt8 = 6,
+  kInt16 = 7,
+  kInt32 = 8,
+  kInt64 = 9,
+  kFp16 = 10,
+  kFp32 = 11,
+  kFp64 = 12,
+  kBytes = 13,
+  kBf16 = 14,
+};
+
+enum class LogLevel { kInfo = 0, kWarning = 1, kError = 2, kVerbose = 3 };
+
+// Values equal Triton's instance group kinds.
+enum class DeviceKind { kAuto = 0, kCpu = 1, kGpu = 2, kModel = 3 };
+
+// What an engine may ask of the process that hosts it. Outlives every engine; thread-safe.
+class Host {
+ public:
+  virtual ~Host() = default;
+  virtual bool LogIsEnabled(LogLevel level) = 0;
+  virtual void Log(LogLevel level, const char* file, int line, const char* message) = 0;
+};
+
+// What an engine reports of one model while it runs. Outlives the model; thread-safe.
+class ModelObserver {
+ public:
+  virtual ~ModelObserver() = default;
+  // A program was traced, lowered and compiled, which took `seconds`.
+  virtual void Compiled(double seconds) = 0;
+  // The model's compiled function was called once.
+  virtual void Predicted() = 0;
+};
+
+struct TensorSpec {
+  std::string name;
+  DataType dtype = DataType::kInvalid;
+  Dims dims;  // without the batch dimension; -1 where it varies
+};
+
+struct ModelSpec {
+  std::string name;
+  uint64_t version = 0;
+  std::string directory;    // of the model in its repository
+  std::string config_json;  // the model configuration as Triton has it
+  bool complete_config = false;
+  int64_t default_max_batch_size = 0;
+};
+
+struct ModelDescription {
+  std::string config_json;     // completed from the model where completion was asked for
+  int64_t max_batch_size = 0;  // 0: the model has no batch dimension
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+};
+
+struct InstanceSpec {
+  std::string name;
+  DeviceKind kind = DeviceKind::kAuto;
+  int32_t device_id = 0;
+};
+
+// Where the bytes of one input of the next run go.
+struct InputBuffer {
+  char* data = nullptr;  // 64-byte aligned, `bytes` long
+  size_t bytes = 0;      // for the padded batch
+};
+
+// Where the bytes of one output of the last run are: contiguous, row-major.
+struct OutputBuffer {
+  const char* data = nullptr;
+  size_t bytes = 0;
+  Dims dims;  // with the batch dimension of the padded batch first, if the model has one
+};
+
+// Runs one batch at a time: Prepare, fill the inputs, Run, read the outputs, Finish.
+// Not thread-safe: each instance belongs to one thread at a time.
+class Instance {
+ public:
+  virtual ~Instance() = default;
+  // Readies storage for `rows` rows (1 if the model has no batch dimension) of inputs whose
+  // dimensions, without the batch, are `dims`, in the order of ModelDescription::inputs. The caller
+  // fills every byte: rows beyond `rows` are padding and are to be zero.
+  virtual Status Prepare(int64_t rows, const std::vector<Dims>& dims,
+                         std::vector<InputBuffer>* inputs) = 0;
+  // Runs what was prepared. The outputs, in the order of ModelDescription::outputs, stay valid
+  // until Finish.
+  virtual Status Run(std::vector<OutputBuffer>* outputs) = 0;
+  // Gives up the outputs of the last Run. Must follow every Prepare, whatever came of it.
+  virtual void Finish() = 0;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelDescription& Description() const = 0;
+  // Places the model on the device asked for and compiles it for every batch size that is known
+  // beforehand. Thread-safe. Instances must be gone before the model is.
+  virtual Status CreateInstance(const InstanceSpec& spec, std::unique_ptr<Instance>* instance) = 0;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  // Thread-safe. `observer` outlives the model; models must be gone before the engine is.
+  virtual Status LoadModel(const ModelSpec& spec, ModelObserver* observer,
+                           std::unique_ptr<Model>* model) = 0;
+};
+
+}  // namespace triton_jax
