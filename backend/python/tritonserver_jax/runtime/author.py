@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model author puts in a version directory: ``model.py``, and weights beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tritonserver_jax.runtime import errors
+from tritonserver_jax.runtime.errors import Code, refuse
+from tritonserver_jax.runtime.tensors import TensorSpec, author_specs
+
+MODEL_FILE = "model.py"
+PARAMS_FILE = "params.msgpack"
+# Where Triton finds a model without any config.pbtxt: see docs/model_contract.md.
+PACKAGE_DIRECTORY = "model.jax"
+
+_SIGNATURE_KEYS = ("inputs", "outputs", "max_batch_size")
+_module_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """``SIGNATURE`` of a model.py; None where the author left a part out."""
+
+    inputs: tuple[TensorSpec, ...] | None = None
+    outputs: tuple[TensorSpec, ...] | None = None
+    max_batch_size: int | None = None
+
+
+@dataclass(frozen=True)
+class LoadContext:
+    """What a model's own ``load(context)`` gets.
+
+    Attributes:
+        directory: the version directory (or ``model.jax`` in it), where the weights are.
+        model_name: the model's name in Triton.
+        model_version: its version.
+        config: the model configuration, as Triton's JSON.
+        parameters: ``parameters`` of the configuration, as text by key.
+    """
+
+    directory: Path
+    model_name: str
+    model_version: int
+    config: Mapping[str, Any] = field(repr=False)
+    parameters: Mapping[str, str]
+
+    def load_msgpack(self, name: str = PARAMS_FILE, target: Any = None) -> Any:
+        """Read parameters that flax serialized.
+
+        Args:
+            name: of the file in `directory`.
+            target: a pytree of the same structure, for parameters that are more than nested dicts
+                (see ``flax.serialization.from_bytes``).
+
+        Returns:
+            The parameters, as a pytree of NumPy arrays.
+
+        Raises:
+            BackendError: naming the file, if it is missing or no whole msgpack file of flax's.
+        """
+        return load_msgpack(self.directory / name, target)
+
+
+def load_msgpack(path: Path, target: Any = None) -> Any:
+    """Read a parameter file that flax serialized. See `LoadContext.load_msgpack`."""
+    from flax import serialization  # noqa: PLC0415 - a second of import time, only for those who need it
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        refuse(f"cannot read {path}: {error.strerror}", Code.NOT_FOUND)
+    try:
+        restored = serialization.msgpack_restore(data)
+    except Exception as error:
+        refuse(
+            f"{path} ({len(data)} bytes) is not a whole msgpack file of flax's "
+            f"({type(error).__name__}: {error}); write it with "
+            "flax.serialization.to_bytes, or copy it again"
+        )
+    if target is None:
+        return restored
+    try:
+        return serialization.from_state_dict(target, restored)
+    except Exception as error:
+        refuse(f"{path} does not fit the model: {error}")
+
+
+@dataclass(frozen=True)
+class AuthorModel:
+    """A loaded ``model.py`` with its parameters.
+
+    Attributes:
+        directory: of model.py, for messages.
+        predict: the function to trace.
+        preprocess: NumPy to NumPy before it, or None.
+        postprocess: NumPy to NumPy after it, or None.
+        signature: what the author declared.
+        params: a pytree of arrays; None where the model has no weights.
+        missing_weights: for messages: what was looked for, where there are no weights.
+    """
+
+    directory: Path
+    predict: Callable[..., Any]
+    preprocess: Callable[[dict[str, Any]], Any] | None
+    postprocess: Callable[[dict[str, Any]], Any] | None
+    signature: Signature
+    params: Any
+    missing_weights: str
+
+
+def _import(path: Path, doing: str) -> ModuleType:
+    # A name of its own for each load: two models may both have a model.py, and a reload must see
+    # the file as it is now. As a package, so that `from . import layers` finds a file beside it.
+    name = f"tritonserver_jax_model_{next(_module_numbers)}"
+    spec = importlib.util.spec_from_file_location(
+        name, path, submodule_search_locations=[str(path.parent)]
+    )
+    if spec is None or spec.loader is None:
+        refuse(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with errors.model_code(f"{doing}: importing {MODEL_FILE}", path.parent):
+            # Compiled here rather than by the loader, which would take a __pycache__ entry with
+            # the same size and time as the file for the file itself, and write one into what may
+            # be a read-only model repository.
+            exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    except BaseException:
+        forget(module)
+        raise
+    return module
+
+
+def forget(module: ModuleType) -> None:
+    """Take a model's module, and those that it imported from beside itself, out of sys.modules."""
+    for name in [*sys.modules]:
+        if name == module.__name__ or name.startswith(module.__name__ + "."):
+            del sys.modules[name]
+
+
+def _function(module: ModuleType, name: str, path: Path) -> Callable[..., Any] | None:
+    function = getattr(module, name, None)
+    if function is not None and not callable(function):
+        refuse(f"{path}: {name} must be a function, got {type(function).__name__}")
+    return function
+
+
+def _signature(module: ModuleType, path: Path) -> Signature:
+    given = getattr(module, "SIGNATURE", None)
+    if given is None:
+        return Signature()
+    where = f"{path}: SIGNATURE"
+    if not isinstance(given, Mapping):
+        refuse(f"{where} must be a dict, got {type(given).__name__}")
+    for key in given:
+        if key not in _SIGNATURE_KEYS:
+            refuse(f"{where}: unknown key {key!r}; known are {', '.join(_SIGNATURE_KEYS)}")
+    max_batch_size = given.get("max_batch_size")
+    if max_batch_size is not None and (
+        not isinstance(max_batch_size, int)
+        or isinstance(max_batch_size, bool)
+        or max_batch_size < 0
+    ):
+        refuse(f"{where}['max_batch_size'] must be an integer >= 0, got {max_batch_size!r}")
+
+    def specs(key: str) -> tuple[TensorSpec, ...] | None:
+        value = given.get(key)
+        return None if value is None else author_specs(value, f"{where}[{key!r}]")
+
+    return Signature(specs("inputs"), specs("outputs"), max_batch_size)
+
+
+def find_model_directory(version_directory: Path) -> Path:
+    """Where model.py is: the version directory, or ``model.jax`` in it."""
+    for directory in (version_directory, version_directory / PACKAGE_DIRECTORY):
+        if (directory / MODEL_FILE).is_file():
+            return directory
+    if not version_directory.is_dir():
+        refuse(f"there is no version directory {version_directory}", Code.NOT_FOUND)
+    found = ", ".join(sorted(entry.name for entry in version_directory.iterdir())) or "nothing"
+    refuse(
+        f"{version_directory} holds no {MODEL_FILE} (found: {found}); put the model's {MODEL_FILE} "
+        "there, with its weights beside it",
+        Code.NOT_FOUND,
+    )
+
+
+def load_author_model(
+    version_directory: Path, context: Callable[[Path], LoadContext], doing: str
+) -> AuthorModel:
+    """Import model.py and load its parameters.
+
+    Args:
+        version_directory: of the model.
+        context: makes what the author's ``load`` gets, from the directory of model.py.
+        doing: for messages, such as ``"model 'm' version 1"``.
+
+    Raises:
+        BackendError: naming the file and the reason.
+    """
+    directory = find_model_directory(version_directory)
+    path = directory / MODEL_FILE
+    module = _import(path, doing)
+    predict = _function(module, "predict", path)
+    if predict is None:
+        refuse(f"{path} has no function predict(params, **inputs)")
+    load = _function(module, "load", path)
+    missing = ""
+    if load is not None:
+        with errors.model_code(f"{doing}: load", directory):
+            params = load(context(directory))
+    elif (directory / PARAMS_FILE).exists():
+        params = load_msgpack(directory / PARAMS_FILE)
+    else:
+        params = None
+        missing = f"there is no {PARAMS_FILE} in {directory}, and {MODEL_FILE} has no load(context)"
+    return AuthorModel(
+        directory=directory,
+        predict=predict,
+        preprocess=_function(module, "preprocess", path),
+        postprocess=_function(module, "postprocess", path),
+        signature=_signature(module, path),
+        params=params,
+        missing_weights=missing,
+    )

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model configuration: what the author wrote in it, and its completion from the model."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonserver_jax.runtime.dtypes import DType, dtype_of_config
+from tritonserver_jax.runtime.errors import refuse
+from tritonserver_jax.runtime.tensors import Dims, TensorSpec, dims_agree
+
+Kind = Literal["input", "output"]
+
+_MAX_BATCH_SIZE = re.compile(r"^\s*max_batch_size\s*:", re.MULTILINE)
+_SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
+
+
+@dataclass(frozen=True)
+class ConfigTensor:
+    """One ``input`` or ``output`` of a configuration; None where it is left open."""
+
+    name: str
+    dtype: DType | None
+    dims: Dims | None
+
+
+def config_tensors(config: Mapping[str, Any], kind: Kind) -> tuple[ConfigTensor, ...]:
+    """The inputs or outputs that a configuration lists, with the dims that the backend sees.
+
+    ``reshape`` stands between what clients send and what the backend gets: where it is set, its
+    shape counts.
+    """
+    tensors = []
+    for entry in config.get(kind, ()):
+        name = str(entry.get("name", ""))
+        shape = entry.get("reshape", {}).get("shape") if "reshape" in entry else None
+        if shape is None:
+            shape = entry.get("dims") or None
+        dims = None if shape is None else tuple(int(dim) for dim in shape)
+        dtype = dtype_of_config(str(entry.get("data_type", "")), f"{kind} '{name}'")
+        tensors.append(ConfigTensor(name, dtype, dims))
+    return tuple(tensors)
+
+
+def states_max_batch_size(config: Mapping[str, Any], model_directory: Path) -> bool:
+    """Whether the author decided on max_batch_size.
+
+    Triton's JSON has 0 both for "no batching" and for "not said", so the file is asked.
+    """
+    if int(config.get("max_batch_size", 0)) > 0:
+        return True
+    try:
+        text = (model_directory / "config.pbtxt").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    without_comments = re.sub(r"#.*", "", text)
+    return _MAX_BATCH_SIZE.search(without_comments) is not None
+
+
+def merge(
+    kind: Kind,
+    declared: Sequence[TensorSpec] | None,
+    listed: Sequence[ConfigTensor],
+    *,
+    source: str,
+    config_chooses: bool,
+) -> tuple[TensorSpec, ...]:
+    """Bring together what the configuration lists and what the model is.
+
+    Args:
+        kind: of tensors.
+        declared: by the model; None where it does not say.
+        listed: in the configuration.
+        source: of `declared`, for messages: ``"SIGNATURE of model.py"``, ``"predict"``.
+        config_chooses: whether the configuration may list a part of them, which then is all that
+            is served.
+
+    Returns:
+        Complete specs, in the order of the configuration where it has one.
+
+    Raises:
+        BackendError: INVALID_ARG naming the tensor and both sides, where they contradict each
+            other, or where neither says.
+    """
+    by_name = {spec.name: spec for spec in declared or ()}
+    merged = []
+    for tensor in listed:
+        known = by_name.pop(tensor.name, None)
+        if known is None and declared is not None:
+            names = ", ".join(repr(spec.name) for spec in declared) or "none"
+            refuse(
+                f"{kind} '{tensor.name}' of config.pbtxt is not one of the {kind}s of {source} "
+                f"({names})"
+            )
+        dtype = tensor.dtype or (known.dtype if known else None)
+        dims = tensor.dims if tensor.dims is not None else (known.dims if known else None)
+        if dtype is None or dims is None:
+            what = "data_type" if dtype is None else "dims"
+            refuse(
+                f"{kind} '{tensor.name}': config.pbtxt gives no {what}, and nothing else does; add "
+                f"it there or in SIGNATURE of model.py"
+            )
+        if known is not None and dtype != known.dtype:
+            refuse(
+                f"{kind} '{tensor.name}': config.pbtxt says {dtype.config_name}, but {source} has "
+                f"{known.dtype.config_name}"
+            )
+        if known is not None and not dims_agree(dims, known.dims):
+            refuse(
+                f"{kind} '{tensor.name}': config.pbtxt says dims {list(dims)}, but {source} has "
+                f"{list(known.dims)} (both without the batch dimension)"
+            )
+        merged.append(TensorSpec(tensor.name, dtype, dims))
+    if not (config_chooses and listed):
+        merged.extend(by_name.values())
+    return tuple(merged)
+
+
+def _complete_tensors(
+    config: dict[str, Any], kind: Kind, specs: Sequence[TensorSpec]
+) -> None:
+    entries = {str(entry.get("name", "")): entry for entry in config.get(kind, ())}
+    completed = []
+    for spec in specs:
+        entry = entries.get(spec.name, {"name": spec.name})
+        if entry.get("data_type", "TYPE_INVALID") in ("", "TYPE_INVALID"):
+            entry["data_type"] = spec.dtype.config_name
+        if not entry.get("dims"):
+            if spec.dims:
+                entry["dims"] = list(spec.dims)
+            elif "reshape" not in entry:
+                # A configuration cannot say "no dimensions" in dims; it says so by a reshape.
+                entry["dims"] = [1]
+                entry["reshape"] = {"shape": []}
+        completed.append(entry)
+    config[kind] = completed
+
+
+def complete(
+    config: Mapping[str, Any],
+    *,
+    max_batch_size: int,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+) -> dict[str, Any]:
+    """The configuration with everything that the model knows and the author left open."""
+    completed = copy.deepcopy(dict(config))
+    completed["max_batch_size"] = max_batch_size
+    _complete_tensors(completed, "input", inputs)
+    _complete_tensors(completed, "output", outputs)
+    if max_batch_size > 1 and not any(scheduler in completed for scheduler in _SCHEDULERS):
+        completed["dynamic_batching"] = {}
+    return completed

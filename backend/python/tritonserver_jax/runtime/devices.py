@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which JAX device an instance group of Triton means."""
+
+from __future__ import annotations
+
+import enum
+
+import jax
+
+from tritonserver_jax.runtime.errors import Code, refuse
+
+
+class Kind(enum.IntEnum):
+    """Triton's instance group kinds (``TRITONSERVER_InstanceGroupKind``)."""
+
+    AUTO = 0
+    CPU = 1
+    GPU = 2
+    MODEL = 3
+
+
+def device_for(kind: int, device_id: int, instance: str) -> jax.Device:
+    """The device, never another one in its place.
+
+    Raises:
+        BackendError: UNAVAILABLE where JAX has no such device, naming those it has.
+    """
+    if kind in (Kind.AUTO, Kind.MODEL):
+        return jax.devices()[0]
+    platform = "gpu" if kind == Kind.GPU else "cpu"
+    try:
+        devices = jax.devices(platform)
+    except RuntimeError as error:
+        has = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
+        refuse(
+            f"instance {instance} wants KIND_{platform.upper()}, but JAX has no {platform} device "
+            f"(it has {has}): {error}",
+            Code.UNAVAILABLE,
+        )
+    if not 0 <= device_id < len(devices):
+        refuse(
+            f"instance {instance} wants {platform} {device_id}, but JAX has {len(devices)} "
+            f"{platform} device(s)",
+            Code.UNAVAILABLE,
+        )
+    return devices[device_id]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions as Triton status codes and messages that a client or an operator can act on."""
+
+from __future__ import annotations
+
+import enum
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from tritonserver_jax.runtime import log
+
+
+class Code(enum.IntEnum):
+    """Triton's error codes (``TRITONSERVER_Error_Code``)."""
+
+    UNKNOWN = 0
+    INTERNAL = 1
+    NOT_FOUND = 2
+    INVALID_ARG = 3
+    UNAVAILABLE = 4
+    UNSUPPORTED = 5
+    ALREADY_EXISTS = 6
+
+
+class BackendError(Exception):
+    """A failure that is already in words: what it concerns, expected, got, what to do."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def refuse(message: str, code: Code = Code.INVALID_ARG) -> NoReturn:
+    """Raise a `BackendError`."""
+    raise BackendError(code, message)
+
+
+# What XLA says when a device or the host has no memory left.
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
+
+
+def _code_of(error: BaseException) -> Code:
+    if isinstance(error, MemoryError):
+        return Code.UNAVAILABLE
+    if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError") and any(
+        sign in str(error) for sign in _OUT_OF_MEMORY
+    ):
+        return Code.UNAVAILABLE
+    return Code.INTERNAL
+
+
+def _place(error: BaseException, directory: Path) -> str:
+    """The line of the model's own code that an error came from, as ``model.py:12``, or nothing."""
+    if isinstance(error, SyntaxError) and error.filename:
+        path, line = error.filename, error.lineno
+        if Path(path).is_relative_to(directory):
+            return f"{os.path.relpath(path, directory)}:{line}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).is_relative_to(directory):
+            return f"{os.path.relpath(frame.filename, directory)}:{frame.lineno}"
+    return ""
+
+
+def _summary(error: BaseException) -> str:
+    # A SyntaxError's own text ends with the path of the file, which _place says better.
+    text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    # XLA puts the traceback of a failed callback into the message; its last line is the exception.
+    if len(lines) > 1 and any(line.startswith("Traceback (most recent call") for line in lines):
+        lines = [lines[0].split(":", 1)[0], lines[-1].strip()]
+        text = ": ".join(lines)
+    else:
+        text = "\n".join(lines)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def model_code_error(doing: str, error: BaseException, directory: Path) -> BackendError:
+    """What to tell the client when a model's own code failed; the traceback goes to the log, once.
+
+    Args:
+        doing: what was being done, such as ``"model 'm' version 1: predict"``.
+        error: what the code raised.
+        directory: where the model's code is, to name the line.
+    """
+    log.error(f"{doing} failed\n" + "".join(traceback.format_exception(error)).rstrip())
+    place = _place(error, directory)
+    where = f" ({place})" if place else ""
+    return BackendError(_code_of(error), f"{doing} raised {_summary(error)}{where}")
+
+
+@contextmanager
+def model_code(doing: str, directory: Path) -> Iterator[None]:
+    """Turn anything that a model's own code raises into a `BackendError`.
+
+    ``SystemExit`` and ``KeyboardInterrupt`` too: a model must not be able to end the server.
+    """
+    try:
+        yield
+    except BackendError:
+        raise
+    except BaseException as error:
+        raise model_code_error(doing, error, directory) from error
+
+
+def describe(error: BaseException) -> tuple[int, str]:
+    """Code and message of any exception, for the C++ side.
+
+    An exception that is no `BackendError` is a bug of this runtime: its traceback goes to the log.
+    """
+    if isinstance(error, BackendError):
+        return int(error.code), str(error)
+    log.error("unexpected error\n" + "".join(traceback.format_exception(error)).rstrip())
+    return int(_code_of(error)), _summary(error)
