@@ -107,6 +107,10 @@ def test_it_makes_the_environment_once_and_passes_the_arguments(checkout: Checko
 
 def test_it_remakes_the_environment_when_the_pins_change(checkout: Checkout) -> None:
     checkout.run()
+    session = checkout.root / ".nox" / "lint"
+    session.mkdir(parents=True)
+    checkout.run()
+    assert session.exists()
     checkout.require("2.0")
     status, _, err = checkout.run()
     assert status == 0
@@ -114,6 +118,7 @@ def test_it_remakes_the_environment_when_the_pins_change(checkout: Checkout) -> 
     site = next((checkout.root / ".venv-nox" / "lib").glob("python*/site-packages"))
     assert (site / "nox-2.0.dist-info").is_dir()
     assert not (site / "nox-1.0.dist-info").exists()
+    assert not session.exists()
 
 
 def test_it_remakes_an_environment_that_was_moved_or_broken(checkout: Checkout) -> None:
