@@ -71,7 +71,7 @@ class LoadContext:
 
 def load_msgpack(path: Path, target: Any = None) -> Any:
     """Read a parameter file that flax serialized. See `LoadContext.load_msgpack`."""
-    from flax import serialization  # noqa: PLC0415 - a second of import time, only for those who need it
+    from flax import serialization
 
     try:
         data = path.read_bytes()

@@ -121,9 +121,7 @@ def merge(
     return tuple(merged)
 
 
-def _complete_tensors(
-    config: dict[str, Any], kind: Kind, specs: Sequence[TensorSpec]
-) -> None:
+def _complete_tensors(config: dict[str, Any], kind: Kind, specs: Sequence[TensorSpec]) -> None:
     entries = {str(entry.get("name", "")): entry for entry in config.get(kind, ())}
     completed = []
     for spec in specs:

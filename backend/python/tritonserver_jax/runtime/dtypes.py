@@ -23,22 +23,27 @@ class DType:
     Attributes:
         name: Triton's name in requests, such as ``FP32``.
         number: Triton's ``TRITONSERVER_DataType``.
-        numpy: the element type in NumPy and JAX; None for BYTES.
+        numpy: the element type in NumPy, and in JAX but for BYTES, which NumPy has as objects.
     """
 
     name: str
     number: int
-    numpy: np.dtype[Any] | None
+    numpy: np.dtype[Any]
 
     @property
     def config_name(self) -> str:
         """The name in a model configuration, such as ``TYPE_FP32``."""
-        return "TYPE_STRING" if self.name == "BYTES" else f"TYPE_{self.name}"
+        return "TYPE_STRING" if self.is_bytes else f"TYPE_{self.name}"
 
     @property
     def needs_x64(self) -> bool:
         """Whether JAX has this type only in its 64-bit mode."""
-        return self.numpy is not None and self.numpy.itemsize == 8
+        return self.numpy.itemsize == 8 and not self.is_bytes
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether elements are byte strings, of which each has its own length."""
+        return self.name == "BYTES"
 
 
 DTYPES: tuple[DType, ...] = (
@@ -54,13 +59,13 @@ DTYPES: tuple[DType, ...] = (
     DType("FP16", 10, np.dtype(np.float16)),
     DType("FP32", 11, np.dtype(np.float32)),
     DType("FP64", 12, np.dtype(np.float64)),
-    DType("BYTES", 13, None),
+    DType("BYTES", 13, np.dtype(np.object_)),
     DType("BF16", 14, np.dtype(ml_dtypes.bfloat16)),
 )
 
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 _BY_CONFIG_NAME = {dtype.config_name: dtype for dtype in DTYPES}
-_BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES if dtype.numpy is not None}
+_BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 
 
 def dtype_of_config(name: str, tensor: str) -> DType | None:

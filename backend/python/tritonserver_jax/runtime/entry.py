@@ -38,7 +38,7 @@ def initialize(write_log: log.LogFunction) -> None:
     """
     log.install(write_log)
     _import_clashing_modules()
-    import jax  # noqa: PLC0415 - only now that the log and the libraries are in place
+    import jax
 
     # A call returns when it is done anyway: handing it to another thread only costs time.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
@@ -59,7 +59,7 @@ def load_model(request: str, compiled: Callable[[float], None]) -> object:
     Returns:
         A `tritonserver_jax.runtime.model.Model`.
     """
-    from tritonserver_jax.runtime.model import Model  # noqa: PLC0415 - imports JAX
+    from tritonserver_jax.runtime.model import Model
 
     spec = json.loads(request)
     return Model(

@@ -122,12 +122,12 @@ class Instance:
         for index, (spec, input_dims) in enumerate(zip(self._inputs, dims, strict=True)):
             shape = (bucket, *input_dims) if batching else tuple(input_dims)
             dtype = spec.dtype.numpy
-            assert dtype is not None, "BYTES inputs are refused when the model is loaded"
             buffer = self._input_memory(index, math.prod(shape) * dtype.itemsize)
             buffers.append(buffer)
             arrays.append(buffer.view(dtype).reshape(shape))
         inputs = tuple(arrays)
-        return Plan(self._caller(inputs, rows if batching else None, bucket), tuple(buffers), inputs)
+        call = self._caller(inputs, rows if batching else None, bucket)
+        return Plan(call, tuple(buffers), inputs)
 
     def _input_memory(self, index: int, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """`size` bytes for input number `index`: all batch sizes of an instance share them."""

@@ -23,7 +23,7 @@ LogFunction = Callable[[int, str, int, str], None]
 
 
 def _to_standard_error(level: int, file: str, line: int, message: str) -> None:
-    print(f"{Level(level).name} {file}:{line} {message}", file=sys.stderr)  # noqa: T201
+    print(f"{Level(level).name} {file}:{line} {message}", file=sys.stderr)
 
 
 _write: LogFunction = _to_standard_error

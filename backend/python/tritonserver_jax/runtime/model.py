@@ -76,9 +76,7 @@ class Model:
             ),
             self._doing,
         )
-        self.max_batch_size = self._decide_max_batch_size(
-            config, directory, default_max_batch_size
-        )
+        self.max_batch_size = self._decide_max_batch_size(config, directory, default_max_batch_size)
         self._buckets = Buckets(self.max_batch_size, parameters.get("buckets"))
         self.inputs = self._find_inputs(config)
         listed_outputs = model_config.config_tensors(config, "output")
@@ -178,7 +176,7 @@ class Model:
         if not inputs:
             refuse(f"{self._doing}: it has no inputs; Triton needs at least one")
         for spec in inputs:
-            if spec.dtype.numpy is None:
+            if spec.dtype.is_bytes:
                 refuse(
                     f"{self._doing}: input '{spec.name}': BYTES is not supported", Code.UNSUPPORTED
                 )
@@ -238,9 +236,7 @@ class Model:
             with errors.model_code(f"{self._doing}: postprocess of zeros", directory):
                 processed = self._author.postprocess(zeros)
             shapes = checked_arrays(processed, f"{self._doing}: postprocess")
-        return {
-            name: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for name, spec in shapes.items()
-        }
+        return {name: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for name, spec in shapes.items()}
 
     def _find_outputs(
         self, listed: tuple[model_config.ConfigTensor, ...]
@@ -255,8 +251,10 @@ class Model:
         for name, shape in first.items():
             other = second.get(name)
             if other is None or len(other.shape) != len(shape.shape):
-                refuse(f"{self._doing}: output '{name}' is not there, or has another rank, for "
-                       "another batch size")
+                refuse(
+                    f"{self._doing}: output '{name}' is not there, or has another rank, for "
+                    "another batch size"
+                )
             dims: Dims = tuple(
                 a if a == b else -1 for a, b in zip(shape.shape, other.shape, strict=True)
             )
@@ -271,6 +269,8 @@ class Model:
                         )
                 dims = dims[1:]
             dtype = dtype_of_array(shape.dtype, f"{self._doing}: output '{name}'")
+            if dtype.is_bytes:
+                refuse(f"{self._doing}: output '{name}': BYTES is not supported", Code.UNSUPPORTED)
             found.append(TensorSpec(name, dtype, dims))
         if not found:
             refuse(f"{self._doing}: {source} returns no outputs")
@@ -283,9 +283,7 @@ class Model:
                 source=source,
                 config_chooses=True,
             )
-        return model_config.merge(
-            "output", found, listed, source=source, config_chooses=True
-        )
+        return model_config.merge("output", found, listed, source=source, config_chooses=True)
 
     def _check_complete(self, config: Mapping[str, Any]) -> None:
         """Without completion, what Triton serves is the author's text alone."""

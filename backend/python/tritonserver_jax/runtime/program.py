@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from tritonserver_jax.runtime.errors import refuse
 
 # Moved out of jax.experimental in JAX 0.8.
 _enable_x64: Callable[[bool], AbstractContextManager[None]] = (
-    jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    getattr(jax, "enable_x64", None) or importlib.import_module("jax.experimental").enable_x64
 )
 
 Shapes = tuple[tuple[str, tuple[int, ...], np.dtype[Any]], ...]
@@ -60,7 +61,9 @@ class Predict:
                 f"{type(result).__name__}"
             )
         for name, array in result.items():
-            if not isinstance(name, str) or not (hasattr(array, "shape") and hasattr(array, "dtype")):
+            if not isinstance(name, str) or not (
+                hasattr(array, "shape") and hasattr(array, "dtype")
+            ):
                 refuse(
                     f"{self._doing}: predict must return a dict of output name -> array, got "
                     f"{type(array).__name__} for {name!r}"
@@ -74,7 +77,10 @@ class Predict:
             BackendError: with what ``predict`` raised while it was traced.
         """
         with self.tracing("tracing predict"), x64_mode(self.x64):
-            return jax.eval_shape(self.outputs, self._author.params, dict(inputs))
+            shapes: dict[str, jax.ShapeDtypeStruct] = jax.eval_shape(
+                self.outputs, self._author.params, dict(inputs)
+            )
+        return shapes
 
     def tracing(self, what: str) -> AbstractContextManager[None]:
         """Words for a failure of the author's code; missing weights are named first."""
@@ -156,7 +162,9 @@ class DevicePrograms:
         ):
             # Arguments of the author's arrays that predict does not use are kept: the call below
             # passes all of them.
-            executable = jax.jit(function, keep_unused=True).lower(self._params, arguments).compile()
+            executable = (
+                jax.jit(function, keep_unused=True).lower(self._params, arguments).compile()
+            )
         seconds = time.perf_counter() - started
         self._compiled(seconds)
         log.info(

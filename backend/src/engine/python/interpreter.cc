@@ -55,9 +55,9 @@ void Interpreter::Start(const std::string& executable, const std::string& prefix
     const Gil gil;
     const std::string running = RunningPrefix();
     if (running != prefix) {
-      throw StatusError(Code::kUnavailable,
-                        "Python runs in this server with the environment " + running +
-                            ", expected " + prefix + "; restart the server to change it");
+      throw StatusError(Code::kUnavailable, "Python runs in this server with the environment " +
+                                                running + ", expected " + prefix +
+                                                "; restart the server to change it");
     }
   }));
 }

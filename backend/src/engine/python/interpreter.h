@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Python interpreter of this process: started once, on a thread of its own, and never finalised.
+// The Python interpreter of this process: started once, on a thread of its own, and never
+// finalised.
 
 #pragma once
 

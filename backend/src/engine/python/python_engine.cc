@@ -55,8 +55,7 @@ void triton_jax_python_engine(const triton_jax::PythonEngineOptions* options,
     ThrowIfError(interpreter.RunOnMainThread([&] {
       const Gil gil;
       runtime = CheckPython(PyImport_ImportModule(kRuntimeModule));
-      CheckPython(
-          PyObject_CallMethod(runtime.get(), "initialize", "O", LogFunction(host).get()));
+      CheckPython(PyObject_CallMethod(runtime.get(), "initialize", "O", LogFunction(host).get()));
     }));
     *engine = new PythonEngine(std::move(runtime));
   });

@@ -37,8 +37,8 @@ Status DescribePlainly(PyObject* exception) {
   if (!text) {
     PyErr_Clear();
   }
-  const PyRef name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(exception)),
-                                          "__name__"));
+  const PyRef name(
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(exception)), "__name__"));
   if (!name) {
     PyErr_Clear();
   }

@@ -9,8 +9,8 @@
 
 namespace triton_jax {
 
-// Throws the pending Python exception as a StatusError, as the runtime describes it (which also logs
-// a traceback where a person needs one). Needs the GIL and a pending exception.
+// Throws the pending Python exception as a StatusError, as the runtime describes it (which also
+// logs a traceback where a person needs one). Needs the GIL and a pending exception.
 [[noreturn]] void ThrowPythonError();
 
 // `result`, or the pending exception if it is null.

@@ -8,9 +8,9 @@
 
 namespace triton_jax {
 
-#define TRITON_JAX_SAME_PLACE(OURS, FIELD, THEIRS, THEIR_FIELD)                    \
-  static_assert(offsetof(OURS, FIELD) == offsetof(THEIRS, THEIR_FIELD) &&          \
-                    sizeof(OURS::FIELD) == sizeof(THEIRS::THEIR_FIELD),            \
+#define TRITON_JAX_SAME_PLACE(OURS, FIELD, THEIRS, THEIR_FIELD)           \
+  static_assert(offsetof(OURS, FIELD) == offsetof(THEIRS, THEIR_FIELD) && \
+                    sizeof(OURS::FIELD) == sizeof(THEIRS::THEIR_FIELD),   \
                 #THEIRS "." #THEIR_FIELD " is elsewhere in this version of Python")
 
 TRITON_JAX_SAME_PLACE(PreConfig, isolated, PyPreConfig, isolated);

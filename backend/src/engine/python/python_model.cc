@@ -186,8 +186,8 @@ PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver
       {"default_max_batch_size", spec.default_max_batch_size},
   };
   const PyRef compiled = CompiledFunction(observer);
-  model_ = CheckPython(PyObject_CallMethod(runtime, "load_model", "sO", request.dump().c_str(),
-                                           compiled.get()));
+  model_ = CheckPython(
+      PyObject_CallMethod(runtime, "load_model", "sO", request.dump().c_str(), compiled.get()));
   const PyRef described = CheckPython(PyObject_CallMethod(model_.get(), "description", nullptr));
   const nlohmann::json description = nlohmann::json::parse(Text(described.get()));
   description_.config_json = description.at("config").dump();
@@ -211,8 +211,8 @@ Status PythonModel::CreateInstance(const InstanceSpec& spec, std::unique_ptr<Ins
     PyRef made = CheckPython(PyObject_CallMethod(model_.get(), "create_instance", "sii",
                                                  spec.name.c_str(), static_cast<int>(spec.kind),
                                                  static_cast<int>(spec.device_id)));
-    *instance = std::make_unique<PythonInstance>(std::move(made), observer_,
-                                                 description_.outputs.size());
+    *instance =
+        std::make_unique<PythonInstance>(std::move(made), observer_, description_.outputs.size());
   });
 }
 

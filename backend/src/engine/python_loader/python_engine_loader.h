@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts the engine that embeds Python, without being linked against Python: finds the environment's
-// libpython, opens it for the whole process, and only then opens libtriton_jax_python.so, which has
-// undefined Python symbols.
+// Starts the engine that embeds Python, without being linked against Python: finds the
+// environment's libpython, opens it for the whole process, and only then opens
+// libtriton_jax_python.so, which has undefined Python symbols.
 
 #pragma once
 

@@ -54,15 +54,14 @@ print(json.dumps(found))
 
 [[noreturn]] void Refuse(const std::string& directory, const std::string& backend_directory,
                          const std::string& problem) {
-  throw StatusError(Code::kUnavailable,
-                    "Python environment " + directory + ": " + problem + ". Make it with " +
-                        backend_directory +
-                        "/scripts/setup_env.sh, or name another one with "
-                        "--backend-config=jax,env=DIRECTORY");
+  throw StatusError(Code::kUnavailable, "Python environment " + directory + ": " + problem +
+                                            ". Make it with " + backend_directory +
+                                            "/scripts/setup_env.sh, or name another one with "
+                                            "--backend-config=jax,env=DIRECTORY");
 }
 
 bool IsDirectory(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
@@ -99,8 +98,8 @@ PythonEnvironment ProbePythonEnvironment(const std::string& directory,
            "bin/python is missing, or points to a Python that is no longer there");
   }
 
-  const ProcessResult result = RunProcess(
-      {environment.executable, "-I", "-X", "utf8", "-c", kProbeScript}, kProbeTimeout);
+  const ProcessResult result =
+      RunProcess({environment.executable, "-I", "-X", "utf8", "-c", kProbeScript}, kProbeTimeout);
   if (result.exit_status == -1) {
     Refuse(directory, backend_directory,
            "its interpreter did not answer within " + std::to_string(kProbeTimeout.count()) + " s");
@@ -131,9 +130,9 @@ PythonEnvironment ProbePythonEnvironment(const std::string& directory,
   }
   if (!found["libpython"].is_string()) {
     Refuse(directory, backend_directory,
-           "its Python " + version +
-               " has no shared library, which embedding needs (looked for " +
-               Join(found["looked_for"], ", ") + "); on Debian and Ubuntu it is in the package "
+           "its Python " + version + " has no shared library, which embedding needs (looked for " +
+               Join(found["looked_for"], ", ") +
+               "); on Debian and Ubuntu it is in the package "
                "libpython3." +
                std::to_string(found["python"][1].get<int>()));
   }

@@ -50,8 +50,7 @@ class Pipe {
 // Reads both pipes until both end or the deadline passes; true if both ended.
 bool Drain(const Pipe& out, std::string* out_text, const Pipe& err, std::string* err_text,
            std::chrono::steady_clock::time_point deadline) {
-  std::array<pollfd, 2> polled{
-      {{out.read_end(), POLLIN, 0}, {err.read_end(), POLLIN, 0}}};
+  std::array<pollfd, 2> polled{{{out.read_end(), POLLIN, 0}, {err.read_end(), POLLIN, 0}}};
   const std::array<std::string*, 2> texts{out_text, err_text};
   int open = 2;
   while (open > 0) {
