@@ -109,7 +109,8 @@ def preset_options(name: str, path: Path = PRESETS) -> list[str]:
     visible = [preset["name"] for preset in presets if not preset.get("hidden")]
     if name not in visible:
         raise BuildError(f"{path}: expected a preset of {', '.join(visible)}, got {name}")
-    generator, variables = None, {}
+    generator: str | None = None
+    variables: dict[str, str] = {}
     current: str | None = name
     while current is not None:
         preset = by_name[current]

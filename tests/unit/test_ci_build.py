@@ -15,6 +15,7 @@ import pytest
 import tritonserver_jax
 from ci import build
 from ci.build import BuildError
+from ci.process import ROOT
 
 
 def test_the_epoch_that_is_set_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +65,7 @@ def test_the_cache_of_another_place_is_discarded(tmp_path: Path) -> None:
     cache = tmp_path / "CMakeCache.txt"
     (tmp_path / "CMakeFiles").mkdir()
     ours = (
-        f"CMAKE_HOME_DIRECTORY:INTERNAL={build.ROOT / 'backend'}\n"
+        f"CMAKE_HOME_DIRECTORY:INTERNAL={ROOT / 'backend'}\n"
         f"CMAKE_CACHEFILE_DIR:INTERNAL={tmp_path}\n"
     )
     cache.write_text(ours, encoding="utf-8")
@@ -102,8 +103,7 @@ def test_the_wheel_holds_the_package_and_the_releases_and_is_the_same_twice(
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert (
-            archive.read("tritonserver_jax/releases.toml")
-            == (build.ROOT / "releases.toml").read_bytes()
+            archive.read("tritonserver_jax/releases.toml") == (ROOT / "releases.toml").read_bytes()
         )
     assert "tritonserver_jax/__init__.py" in names
     assert "tritonserver_jax/py.typed" in names

@@ -33,9 +33,9 @@ def wheel(directory: Path, name: str, version: str, main: str) -> Path:
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = ""
-    for path, text in members.items():
+    for member, text in members.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
-        record += f"{path},sha256={digest.decode()},{len(text.encode())}\n"
+        record += f"{member},sha256={digest.decode()},{len(text.encode())}\n"
     members[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n"
     path = directory / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
