@@ -1,0 +1,358 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Makes the Python environment in which the JAX backend runs, from the hashed locks beside this
+# script's folder. Works in an unpacked tarball and in an installed backend directory alike.
+
+set -euo pipefail
+
+ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+readonly ROOT
+readonly MARKER=.tritonserver-jax.json
+
+usage() {
+    cat <<EOF
+Usage: setup_env.sh [--env DIR] [--python PATH] [--installer uv|pip] [--force]
+
+Makes the Python environment of the JAX backend. Every package is installed at the version and
+with the hash in locks/. Run again it says "up to date", or rebuilds what is incomplete or old.
+
+  --env DIR         where to make it; default: ${ROOT}/env
+                    (another place: start tritonserver with --backend-config=jax,env=DIR)
+  --python PATH     the Python to use; default: the first suitable one on PATH
+  --installer NAME  uv or pip; default: uv when \$UV or PATH has one, else pip
+  --force           rebuild it even when it is up to date
+  --help            show this
+
+Both installers follow their own settings for index, proxy and certificates (pip: pip.conf, PIP_*;
+uv: uv.toml, UV_*).
+EOF
+}
+
+say() { printf '==> %s\n' "$*"; }
+die() {
+    printf 'setup_env.sh: error: %s\n' "$*" >&2
+    exit 1
+}
+usage_error() {
+    printf 'setup_env.sh: %s (--help shows the options)\n' "$*" >&2
+    exit 2
+}
+
+# -- the options ----------------------------------------------------------------------------------
+
+env_dir=$ROOT/env
+python=
+installer=
+force=no
+while (($#)); do
+    case $1 in
+        --env | --python | --installer)
+            (($# >= 2)) && [[ -n $2 ]] || usage_error "$1: expected a value"
+            case $1 in
+                --env) env_dir=$2 ;;
+                --python) python=$2 ;;
+                --installer) installer=$2 ;;
+            esac
+            shift 2
+            ;;
+        --force) force=yes && shift ;;
+        --help | -h) usage && exit 0 ;;
+        *) usage_error "$1: no such option" ;;
+    esac
+done
+case $installer in
+    '' | uv | pip) ;;
+    *) usage_error "--installer: expected uv or pip, got $installer" ;;
+esac
+
+if [[ -n $python ]]; then
+    python=$(type -P -- "$python") || die "--python: expected an executable, found none of that name"
+fi
+
+# What leaks in from the caller's shell must not reach the new environment.
+unset PYTHONHOME PYTHONPATH PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
+unset UV_TARGET UV_PREFIX UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
+umask 022 # the server may run as another user
+
+shopt -s nullglob
+locks=("$ROOT"/locks/requirements-cpu-py3*.txt)
+wheels=("$ROOT"/wheel/tritonserver_jax-*.whl)
+shopt -u nullglob
+((${#locks[@]})) || die "$ROOT/locks: expected requirements-cpu-py3*.txt, found none; unpack the tarball again"
+((${#wheels[@]} == 1)) || die "$ROOT/wheel: expected one tritonserver_jax-*.whl, found ${#wheels[@]}; unpack the tarball again"
+wheel=${wheels[0]}
+[[ -f $ROOT/SHA256SUMS ]] || die "$ROOT/SHA256SUMS: expected it, found none; unpack the tarball again"
+for tool in flock sha256sum; do
+    command -v "$tool" >/dev/null || die "$tool: expected on PATH, found none; apt-get install util-linux coreutils"
+done
+
+# "<hash>  <name>" lines for the inputs only: the rest need not be there to make an environment.
+inputs_listed=$(grep -E '^[0-9a-f]{64}  (locks|wheel)/[^/]+$' "$ROOT/SHA256SUMS" || true)
+grep -qF "  wheel/${wheel##*/}" <<<"$inputs_listed" ||
+    die "$ROOT/SHA256SUMS: expected a line for wheel/${wheel##*/}, found none; unpack the tarball again"
+if ! failed=$(cd -- "$ROOT" && sha256sum --check --strict --quiet <<<"$inputs_listed" 2>&1); then
+    die "$ROOT: a file is not the one that was released; unpack the tarball again. $failed"
+fi
+
+# -- one at a time --------------------------------------------------------------------------------
+
+parent=$(dirname -- "$env_dir")
+mkdir -p -- "$parent" 2>/dev/null || die "$parent: cannot make this folder; choose another with --env"
+[[ -w $parent ]] || die "$parent: expected to be allowed to write there; run as its owner, or choose another place with --env"
+env_dir=$(cd -- "$parent" && pwd -P)/$(basename -- "$env_dir")
+exec 9<"$parent"
+if ! flock --nonblock 9; then
+    say "waiting for another setup_env.sh in $parent"
+    flock 9
+fi
+
+# -- is it there already? -------------------------------------------------------------------------
+
+# Prints why the environment has to be made anew; prints nothing when it fits.
+reason_to_build() {
+    [[ -d $env_dir ]] || { echo "there is none" && return; }
+    [[ -f $env_dir/$MARKER ]] || { echo "it is incomplete" && return; }
+    "$env_dir/bin/python" -I - "$ROOT" "$wheel" "$env_dir/$MARKER" "$python" 2>/dev/null <<'EOF' || echo "its Python does not start"
+import hashlib, json, os, sys
+
+root, wheel, marker_path, wanted = sys.argv[1:]
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+try:
+    with open(marker_path, encoding="utf-8") as file:
+        marker = json.load(file)
+    name = "requirements-cpu-py%d%d.txt" % sys.version_info[:2]
+    if marker["lock_sha256"] != sha256(os.path.join(root, "locks", name)):
+        print("it was made from another lock")
+    elif marker["wheel_sha256"] != sha256(wheel):
+        print("it has another build of tritonserver-jax")
+    elif not os.path.isfile(marker["libpython"]):
+        print("its %s is gone" % marker["libpython"])
+    elif marker["environment"] != os.path.dirname(marker_path):
+        print("it was moved from %s" % marker["environment"])
+    elif wanted and os.path.realpath(wanted) != os.path.realpath(marker["python"]):
+        print("it is of %s" % marker["python"])
+except (OSError, ValueError, KeyError, TypeError):
+    print("its %s cannot be used" % os.path.basename(marker_path))
+EOF
+}
+
+reason=$(reason_to_build)
+if [[ -z $reason && $force == no ]]; then
+    say "up to date: $env_dir"
+    exit 0
+fi
+if [[ -e $env_dir || -L $env_dir ]]; then
+    # Never remove what is not an environment: --env may have been a slip.
+    if [[ ! -f $env_dir/pyvenv.cfg ]] && [[ ! -d $env_dir || -n $(ls -A -- "$env_dir") ]]; then
+        die "$env_dir: exists and is no Python environment; move it away, or choose another place with --env"
+    fi
+fi
+
+# -- which Python? --------------------------------------------------------------------------------
+
+# Prints "ok|minor|executable|libpython" or "no|minor|package|reason". The candidate may be any
+# Python at all, so an old one has to understand this too.
+probe() {
+    local need_ensurepip=$1 candidate=$2
+    "$candidate" -I -c '
+import os, platform, sys, sysconfig
+locks, need_ensurepip = sys.argv[1], sys.argv[2]
+minor = "%d.%d" % sys.version_info[:2]
+
+
+def no(reason, package=""):
+    print("no|%s|%s|%s" % (minor, package, reason))
+    sys.exit()
+
+
+if not os.path.isfile(os.path.join(locks, "requirements-cpu-py%s.txt" % minor.replace(".", ""))):
+    no("Python %s: there is no lock for it" % minor)
+if platform.python_implementation() != "CPython":
+    no("%s: expected CPython" % platform.python_implementation())
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    no("Python %s without GIL: expected a usual build" % minor)
+if platform.machine() != "x86_64" or sys.maxsize < 2**32:
+    no("expected a 64-bit x86_64 build, got %s" % platform.machine())
+name = sysconfig.get_config_var("INSTSONAME") or ""
+if ".so" not in name:
+    name = "libpython%s.so.1.0" % minor
+folders = [sysconfig.get_config_var("LIBDIR"), os.path.join(sys.base_prefix, "lib")]
+multiarch = sysconfig.get_config_var("MULTIARCH")
+if multiarch:
+    folders += [os.path.join(f, multiarch) for f in folders if f]
+paths = [os.path.join(f, name) for f in folders if f]
+found = [p for p in paths if os.path.isfile(p)]
+if not found:
+    no("Python %s: its shared %s is missing" % (minor, name), "libpython%s" % minor)
+try:
+    import venv
+    if need_ensurepip == "yes":
+        import ensurepip
+except ImportError as error:
+    no("Python %s: cannot make an environment (%s)" % (minor, error), "python%s-venv" % minor)
+base = getattr(sys, "_base_executable", None) or sys.executable
+print("ok|%s|%s|%s" % (minor, base, os.path.realpath(found[0])))
+' "$ROOT/locks" "$need_ensurepip" 2>/dev/null </dev/null || echo 'no|||does not start'
+}
+
+uv=
+if [[ $installer != pip ]]; then
+    uv=${UV:-$(type -P uv || true)}
+    # A shim on PATH may exist and fail.
+    if [[ -n $uv ]] && ! "$uv" --version >/dev/null 2>&1; then
+        [[ -z ${UV:-} && $installer != uv ]] || die "$uv: expected a uv that runs, it failed; use --installer pip"
+        uv=
+    fi
+    [[ -n $uv || $installer != uv ]] || die "uv: expected in \$UV or on PATH, found none; use --installer pip"
+fi
+[[ -n $uv ]] && installer=uv || installer=pip
+
+candidates=()
+if [[ -n $python ]]; then
+    candidates=("$python")
+else
+    for name in python3 python3.11 python3.12 python3.13 python3.14; do
+        while IFS= read -r path; do candidates+=("$path"); done < <(type -aP "$name" || true)
+        for folder in /usr/bin /usr/local/bin; do
+            [[ ! -x $folder/$name ]] || candidates+=("$folder/$name")
+        done
+    done
+fi
+
+chosen=
+tried=
+declare -A seen=() wanted_packages=()
+for candidate in ${candidates[@]+"${candidates[@]}"}; do
+    [[ -z ${seen[$candidate]:-} ]] || continue
+    seen[$candidate]=yes
+    answer=$(probe "$([[ $installer == pip ]] && echo yes || echo no)" "$candidate")
+    # Not a tab: `read` would take two of them, with nothing between, for one.
+    IFS='|' read -r verdict minor third fourth <<<"$answer"
+    if [[ $verdict == ok ]]; then
+        chosen=$candidate base_python=$third libpython=$fourth
+        break
+    fi
+    tried+="
+    $candidate: ${fourth:-does not start}"
+    [[ -z $third ]] || wanted_packages[$third]=yes
+done
+if [[ -z $chosen ]]; then
+    supported=
+    for lock in "${locks[@]}"; do
+        supported+=" 3.$(sed -E 's/.*-py3([0-9]+)\.txt$/\1/' <<<"$lock")"
+    done
+    packages=${!wanted_packages[*]}
+    die "no suitable Python: expected CPython of${supported}, with its shared library and venv.
+  Tried:${tried:-
+    nothing: there is no python3 on PATH}
+  What may help: apt-get install ${packages:-python3.11 libpython3.11 python3.11-venv}
+  (Ubuntu 24.04: python3.12 libpython3.12 python3.12-venv), or name another one with --python"
+fi
+lock=$ROOT/locks/requirements-cpu-py${minor/./}.txt
+
+# -- make it --------------------------------------------------------------------------------------
+
+say "making $env_dir ($reason) with Python $minor: $base_python, by $installer"
+
+step="start"
+finish() {
+    local status=$?
+    if [[ $step != finished ]]; then
+        local left
+        left=$(df -Ph -- "$parent" | awk 'NR == 2 { print $4 }') || left=unknown
+        rm -rf -- "$env_dir"
+        {
+            printf 'setup_env.sh: error: %s failed; %s was removed (free space there: %s).\n' \
+                "$step" "$env_dir" "$left"
+            case $step in
+                installing*) printf '%s\n' "  What $installer said is above. No network or another index: see --help." \
+                    "  Not the expected hash: the index has another file than the one locked; do not use it." ;;
+            esac
+        } >&2
+        ((status != 0)) || status=1
+    fi
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# In place and not beside it: a virtual environment knows its own path. The marker comes last.
+step="making the environment"
+rm -rf -- "$env_dir"
+if [[ $installer == uv ]]; then
+    "$base_python" -I -m venv --without-pip -- "$env_dir"
+else
+    "$base_python" -I -m venv -- "$env_dir"
+fi
+env_python=$env_dir/bin/python
+
+step="installing the packages of locks/${lock##*/}"
+say "$step"
+if [[ $installer == uv ]]; then
+    UV_PYTHON_DOWNLOADS=never "$uv" pip install --python "$env_python" --no-deps --require-hashes \
+        --only-binary :all: --compile-bytecode --requirements "$lock"
+else
+    "$env_python" -I -m pip install --disable-pip-version-check --no-input --no-deps \
+        --require-hashes --only-binary=:all: --requirement "$lock"
+fi
+
+step="installing ${wheel##*/}"
+say "$step"
+if [[ $installer == uv ]]; then
+    # No cache: it goes by path and time, and a build may be replaced by another with the same.
+    UV_PYTHON_DOWNLOADS=never "$uv" pip install --python "$env_python" --no-deps --no-index \
+        --no-cache --compile-bytecode "$wheel"
+else
+    "$env_python" -I -m pip install --disable-pip-version-check --no-input --no-deps --no-index "$wheel"
+fi
+
+step="importing what was installed"
+say "$step"
+JAX_PLATFORMS=cpu "$env_python" -I -c '
+import flax, jax, jaxlib, numpy, tritonserver_jax
+modules = [tritonserver_jax, jax, jaxlib, flax, numpy]
+print("    " + ", ".join("%s %s" % (m.__name__, m.__version__) for m in modules))
+'
+
+step="writing the marker"
+"$env_python" -I - "$env_dir" "$lock" "$wheel" "$base_python" "$libpython" "$MARKER" <<'EOF'
+import hashlib, json, os, sys
+from importlib.metadata import version
+
+env, lock, wheel, python, libpython, marker = sys.argv[1:]
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+path = os.path.join(env, marker)
+with open(path + ".new", "w", encoding="utf-8") as file:
+    json.dump(
+        {
+            "project_version": version("tritonserver-jax"),
+            "environment": env,
+            "python": python,
+            "python_version": "%d.%d.%d" % sys.version_info[:3],
+            "libpython": libpython,
+            "lock": os.path.basename(lock),
+            "lock_sha256": sha256(lock),
+            "wheel_sha256": sha256(wheel),
+        },
+        file,
+        indent=2,
+    )
+    file.write("\n")
+os.replace(path + ".new", path)
+EOF
+step=finished
+say "done: $env_dir"
