@@ -64,3 +64,14 @@ def test_a_member_that_leaves_the_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InstallationError, match="cannot unpack"):
         install_artifact(made, tmp_path)
     assert not (tmp_path.parent / "outside").exists()
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    made = tmp_path / "a.tar.gz"
+    with tarfile.open(made, "w:gz") as archive:
+        member = tarfile.TarInfo("jax/lib")
+        member.type = tarfile.SYMTYPE
+        member.linkname = "/etc"
+        archive.addfile(member)
+    with pytest.raises(InstallationError, match="'jax/lib' is no plain file"):
+        install_artifact(made, tmp_path)
