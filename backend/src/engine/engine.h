@@ -98,7 +98,8 @@ struct InputBuffer {
 struct OutputBuffer {
   const char* data = nullptr;
   size_t bytes = 0;
-  Dims dims;  // with the batch dimension of the padded batch first, if the model has one
+  // With the batch dimension of the padded batch first, if the model has one; [1] for a scalar.
+  Dims dims;
 };
 
 // Runs one batch at a time: Prepare, fill the inputs, Run, read the outputs, Finish.

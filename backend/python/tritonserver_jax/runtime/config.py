@@ -69,6 +69,7 @@ def merge(
     *,
     source: str,
     config_chooses: bool,
+    batching: bool,
 ) -> tuple[TensorSpec, ...]:
     """Bring together what the configuration lists and what the model is.
 
@@ -79,6 +80,8 @@ def merge(
         source: of `declared`, for messages: ``"SIGNATURE of model.py"``, ``"predict"``.
         config_chooses: whether the configuration may list a part of them, which then is all that
             is served.
+        batching: whether the model has a batch dimension. One without it cannot have tensors of
+            rank 0 in Triton: its configuration has ``dims: 1`` for them.
 
     Returns:
         Complete specs, in the order of the configuration where it has one.
@@ -99,6 +102,8 @@ def merge(
             )
         dtype = tensor.dtype or (known.dtype if known else None)
         dims = tensor.dims if tensor.dims is not None else (known.dims if known else None)
+        if known is not None and known.dims == () and dims == (1,) and not batching:
+            dims = ()
         if dtype is None or dims is None:
             what = "data_type" if dtype is None else "dims"
             refuse(
@@ -121,7 +126,9 @@ def merge(
     return tuple(merged)
 
 
-def _complete_tensors(config: dict[str, Any], kind: Kind, specs: Sequence[TensorSpec]) -> None:
+def _complete_tensors(
+    config: dict[str, Any], kind: Kind, specs: Sequence[TensorSpec], *, batching: bool
+) -> None:
     entries = {str(entry.get("name", "")): entry for entry in config.get(kind, ())}
     completed = []
     for spec in specs:
@@ -132,9 +139,11 @@ def _complete_tensors(config: dict[str, Any], kind: Kind, specs: Sequence[Tensor
             if spec.dims:
                 entry["dims"] = list(spec.dims)
             elif "reshape" not in entry:
-                # A configuration cannot say "no dimensions" in dims; it says so by a reshape.
+                # A configuration cannot say "no dimensions" in dims; it says so by a reshape, and
+                # without a batch dimension not even so.
                 entry["dims"] = [1]
-                entry["reshape"] = {"shape": []}
+                if batching:
+                    entry["reshape"] = {"shape": []}
         completed.append(entry)
     config[kind] = completed
 
@@ -149,8 +158,9 @@ def complete(
     """The configuration with everything that the model knows and the author left open."""
     completed = copy.deepcopy(dict(config))
     completed["max_batch_size"] = max_batch_size
-    _complete_tensors(completed, "input", inputs)
-    _complete_tensors(completed, "output", outputs)
+    batching = max_batch_size > 0
+    _complete_tensors(completed, "input", inputs, batching=batching)
+    _complete_tensors(completed, "output", outputs, batching=batching)
     if max_batch_size > 1 and not any(scheduler in completed for scheduler in _SCHEDULERS):
         completed["dynamic_batching"] = {}
     return completed

@@ -121,6 +121,8 @@ class Instance:
         arrays = []
         for index, (spec, input_dims) in enumerate(zip(self._inputs, dims, strict=True)):
             shape = (bucket, *input_dims) if batching else tuple(input_dims)
+            if not batching and spec.dims == ():
+                shape = ()  # to Triton, and so to the C++ side, a scalar is one element
             dtype = spec.dtype.numpy
             buffer = self._input_memory(index, math.prod(shape) * dtype.itemsize)
             buffers.append(buffer)

@@ -103,7 +103,12 @@ class Model:
 
         def tensors(specs: tuple[TensorSpec, ...]) -> list[dict[str, Any]]:
             return [
-                {"name": spec.name, "dtype": spec.dtype.number, "dims": list(spec.dims)}
+                {
+                    "name": spec.name,
+                    "dtype": spec.dtype.number,
+                    # Without a batch dimension, a scalar is one element to Triton.
+                    "dims": list(spec.dims) or ([] if self.max_batch_size > 0 else [1]),
+                }
                 for spec in specs
             ]
 
@@ -171,7 +176,12 @@ class Model:
                 "config.pbtxt"
             )
         inputs = model_config.merge(
-            "input", declared, listed, source="SIGNATURE of model.py", config_chooses=False
+            "input",
+            declared,
+            listed,
+            source="SIGNATURE of model.py",
+            config_chooses=False,
+            batching=self.max_batch_size > 0,
         )
         if not inputs:
             refuse(f"{self._doing}: it has no inputs; Triton needs at least one")
@@ -282,8 +292,11 @@ class Model:
                 [model_config.ConfigTensor(s.name, s.dtype, s.dims) for s in declared],
                 source=source,
                 config_chooses=True,
+                batching=batching,
             )
-        return model_config.merge("output", found, listed, source=source, config_chooses=True)
+        return model_config.merge(
+            "output", found, listed, source=source, config_chooses=True, batching=batching
+        )
 
     def _check_complete(self, config: Mapping[str, Any]) -> None:
         """Without completion, what Triton serves is the author's text alone."""

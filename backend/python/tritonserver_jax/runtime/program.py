@@ -18,9 +18,8 @@ from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.errors import refuse
 
 # Moved out of jax.experimental in JAX 0.8.
-_enable_x64: Callable[[bool], AbstractContextManager[None]] = (
-    getattr(jax, "enable_x64", None) or importlib.import_module("jax.experimental").enable_x64
-)
+_x64_home = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
+_enable_x64: Callable[[bool], AbstractContextManager[None]] = _x64_home.enable_x64
 
 Shapes = tuple[tuple[str, tuple[int, ...], np.dtype[Any]], ...]
 

@@ -134,7 +134,7 @@ Status PythonInstance::Run(std::vector<OutputBuffer>* outputs) {
       }
       views_.push_back(view);
       outputs->push_back({static_cast<const char*>(view.buf), static_cast<size_t>(view.len),
-                          Dims(view.shape, view.shape + view.ndim)});
+                          view.ndim == 0 ? Dims{1} : Dims(view.shape, view.shape + view.ndim)});
     }
   });
 }
