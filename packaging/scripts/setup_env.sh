@@ -100,12 +100,23 @@ fi
 parent=$(dirname -- "$env_dir")
 mkdir -p -- "$parent" 2>/dev/null || die "$parent: cannot make this folder; choose another with --env"
 [[ -w $parent ]] || die "$parent: expected to be allowed to write there; run as its owner, or choose another place with --env"
-env_dir=$(cd -- "$parent" && pwd -P)/$(basename -- "$env_dir")
+parent=$(cd -- "$parent" && pwd -P)
+env_dir=${parent%/}/$(basename -- "$env_dir")
 exec 9<"$parent"
 if ! flock --nonblock 9; then
     say "waiting for another setup_env.sh in $parent"
     flock 9
 fi
+
+# Moves the environment aside first: killed in the middle, it leaves no half of one in its place.
+aside=${parent%/}/.${env_dir##*/}.old
+discard() {
+    rm -rf -- "$aside"
+    if [[ -e $env_dir || -L $env_dir ]]; then
+        mv -T -- "$env_dir" "$aside"
+        rm -rf -- "$aside"
+    fi
+}
 
 # -- is it there already? -------------------------------------------------------------------------
 
@@ -148,6 +159,7 @@ if [[ -z $reason && $force == no ]]; then
     say "up to date: $env_dir"
     exit 0
 fi
+reason=${reason:---force}
 if [[ -e $env_dir || -L $env_dir ]]; then
     # Never remove what is not an environment: --env may have been a slip.
     if [[ ! -f $env_dir/pyvenv.cfg ]] && [[ ! -d $env_dir || -n $(ls -A -- "$env_dir") ]]; then
@@ -267,7 +279,7 @@ finish() {
     if [[ $step != finished ]]; then
         local left
         left=$(df -Ph -- "$parent" | awk 'NR == 2 { print $4 }') || left=unknown
-        rm -rf -- "$env_dir"
+        discard
         {
             printf 'setup_env.sh: error: %s failed; %s was removed (free space there: %s).\n' \
                 "$step" "$env_dir" "$left"
@@ -286,7 +298,9 @@ trap 'exit 143' TERM HUP
 
 # In place and not beside it: a virtual environment knows its own path. The marker comes last.
 step="making the environment"
-rm -rf -- "$env_dir"
+discard
+mkdir -- "$env_dir"
+: >"$env_dir/pyvenv.cfg" # from its first moment it can be told for an environment
 if [[ $installer == uv ]]; then
     "$base_python" -I -m venv --without-pip -- "$env_dir"
 else

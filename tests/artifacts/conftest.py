@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An artifact of small parts: packing, installing and checking do not depend on what is packed."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ci.build import build_wheel
+from ci.package import package
+from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
+
+EPOCH = 1_700_000_000
+
+
+def compile_library(path: Path) -> Path:
+    """Make a real, small shared library."""
+    source = path.with_suffix(".c")
+    source.write_text(f"int made_for_{path.stem}(void) {{ return 7; }}\n")
+    command = ["gcc", "-shared", "-fPIC", "-o", path.name, source.name]
+    subprocess.run(command, cwd=path.parent, check=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("libraries")
+    names = ("libtriton_jax.so", "libtriton_jax_python.so")
+    return [compile_library(folder / name) for name in names]
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel") / "out")
+
+
+@pytest.fixture(scope="session")
+def tarball(
+    tmp_path_factory: pytest.TempPathFactory, libraries: Sequence[Path], wheel: Path
+) -> Path:
+    return package(
+        find_release(DEFAULT_RELEASE),
+        libraries=libraries,
+        wheel=wheel,
+        output=tmp_path_factory.mktemp("dist") / DEFAULT_RELEASE,
+        source_date_epoch=EPOCH,
+    )
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path, tarball: Path) -> Path:
+    """The folder ``jax`` of a freshly unpacked tarball."""
+    with tarfile.open(tarball) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="tar")
+    return tmp_path / "unpacked" / "jax"
+
+
+@pytest.fixture
+def backends(tmp_path: Path) -> Path:
+    """A server's backend directory."""
+    folder = tmp_path / "tritonserver" / "backends"
+    folder.mkdir(parents=True)
+    return folder
