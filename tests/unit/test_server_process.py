@@ -109,6 +109,14 @@ def test_it_listens_on_this_machine_only(
         assert found == {"0100007F", "0000000000000000FFFF00000100007F"}
 
 
+def test_it_runs_without_metrics_too(distribution: ServerDistribution, repository: Path) -> None:
+    with server(distribution, repository, EXPLICIT, "--allow-metrics=false") as triton:
+        triton.wait_live(30)
+        with pytest.raises(ServerError, match="/metrics: expected an answer"):
+            triton.metrics()
+        assert triton.stop() == 0
+
+
 def test_the_log_outlives_the_server(distribution: ServerDistribution, repository: Path) -> None:
     with server(distribution, repository, EXPLICIT) as triton:
         triton.wait_live(30)

@@ -30,6 +30,7 @@ _ASK_SECONDS: Final = 5.0
 _STARTS: Final = 5
 _TAIL_LINES: Final = 40
 _HEAD_LINES: Final = 3
+_NO_METRICS: Final = re.compile(r"--allow-metrics=(false|False|0)")
 _ERROR_LINE: Final = re.compile(r"E\d{4} ")
 
 # What the three front ends write when another process has their port.
@@ -116,6 +117,8 @@ class TritonServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._ports: list[int] = []
+        self._has_metrics = not any(_NO_METRICS.fullmatch(option) for option in extra_args)
+        self._metrics_open = False
         self._starts = 0
         self._asked_to_end = False
 
@@ -161,6 +164,7 @@ class TritonServer:
 
     def _launch(self) -> None:
         self._starts += 1
+        self._metrics_open = not self._has_metrics
         self._reservation = PortReservation(3)
         self._ports = list(self._reservation.ports)
         http_port, grpc_port, metrics_port = self._ports
@@ -378,9 +382,15 @@ class TritonServer:
 
     def _answers_ok(self, path: str) -> bool:
         try:
-            return self._ask("GET", path)[0] == 200
+            if self._ask("GET", path)[0] != 200:
+                return False
+            # The metrics port opens last, some milliseconds after HTTP.
+            if not self._metrics_open:
+                self.metrics()
+                self._metrics_open = True
         except ServerError:
             return False
+        return True
 
     def _states_or_none(self) -> list[ModelState]:
         try:
