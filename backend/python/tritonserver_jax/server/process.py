@@ -30,7 +30,7 @@ _ASK_SECONDS: Final = 5.0
 _STARTS: Final = 5
 _TAIL_LINES: Final = 40
 _HEAD_LINES: Final = 3
-_NO_METRICS: Final = re.compile(r"--allow-metrics=(false|False|0)")
+_NO_METRICS: Final = re.compile(r"--allow-metrics[= ](false|False|0)\b")
 _ERROR_LINE: Final = re.compile(r"E\d{4} ")
 
 # What the three front ends write when another process has their port.
@@ -117,7 +117,7 @@ class TritonServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._ports: list[int] = []
-        self._has_metrics = not any(_NO_METRICS.fullmatch(option) for option in extra_args)
+        self._has_metrics = _NO_METRICS.search(" ".join(extra_args)) is None
         self._metrics_open = False
         self._starts = 0
         self._asked_to_end = False
