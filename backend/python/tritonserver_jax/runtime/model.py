@@ -84,6 +84,9 @@ class Model:
         self._predict = Predict(self._author, self._doing, x64)
         self._output_names: tuple[str, ...] = ()
         self.outputs = self._find_outputs(listed_outputs)
+        if self._author.postprocess is None:
+            # What is not served is not computed, and what is comes in the order of the config.
+            self._output_names = tuple(spec.name for spec in self.outputs)
         self._refuse_lost_bits(x64)
         self.config = dict(config)
         if complete_config:
@@ -216,16 +219,21 @@ class Model:
                     )
 
     def _probe_inputs(self, rows: int, dim: int) -> dict[str, jax.ShapeDtypeStruct]:
-        return {
-            spec.name: jax.ShapeDtypeStruct(
-                (
-                    *((rows,) if self.max_batch_size > 0 else ()),
-                    *(dim if size == -1 else size for size in spec.dims),
-                ),
-                spec.dtype.numpy,
-            )
-            for spec in self.inputs
-        }
+        # A configuration may leave open what the model does not.
+        declared = {spec.name: spec.dims for spec in self._author.signature.inputs or ()}
+        shapes = {}
+        for spec in self.inputs:
+            sizes = [
+                of_model if size == -1 else size
+                for size, of_model in zip(
+                    spec.dims, declared.get(spec.name, spec.dims), strict=True
+                )
+            ]
+            shape = [dim if size == -1 else size for size in sizes]
+            if self.max_batch_size > 0:
+                shape.insert(0, rows)
+            shapes[spec.name] = jax.ShapeDtypeStruct(tuple(shape), spec.dtype.numpy)
+        return shapes
 
     def _run_shapes(self, rows: int, dim: int) -> dict[str, jax.ShapeDtypeStruct]:
         """Shapes of the served outputs for a batch of `rows`, with `dim` for each open size."""
