@@ -27,6 +27,7 @@ from tritonserver_jax.server import ServerError, TritonServer, obtain_server
 
 #: For the server to import JAX and compile the models on a slow machine.
 READY_TIMEOUT = 180
+_ENDINGS = {signal.SIGINT, signal.SIGTERM}
 METRICS = ("jax_", "nv_inference_count", "nv_inference_exec_count")
 
 
@@ -104,7 +105,9 @@ def show(release: str, *, keep: bool = False) -> None:
                     f"{server.metrics_url}/metrics; end it with Ctrl-C",
                     flush=True,
                 )
-                signal.sigwait({signal.SIGINT, signal.SIGTERM})
+                # Not before the server runs: it would inherit the mask, and hear no signal.
+                signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
+                signal.sigwait(_ENDINGS)
             with _step("stop the server"):
                 code = server.stop()
                 if code != 0:
@@ -117,8 +120,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--release", default=DEFAULT_RELEASE, help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="go on serving until Ctrl-C")
     options = parser.parse_args(arguments)
-    if options.keep:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         show(options.release, keep=options.keep)
     except (*ARTIFACT_ERRORS, CommandError, DemoError, InstallationError, ServerError) as error:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Symbols of the libraries, against those of real servers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ci.process import ROOT
+from ci.symbols import SERVER_PREFIXES, exported, required
+from tritonserver_jax.releases import find_release
+from tritonserver_jax.server import obtain_server
+
+ENTRY_POINTS = {
+    "TRITONBACKEND_Initialize",
+    "TRITONBACKEND_Finalize",
+    "TRITONBACKEND_ModelInitialize",
+    "TRITONBACKEND_ModelFinalize",
+    "TRITONBACKEND_ModelInstanceInitialize",
+    "TRITONBACKEND_ModelInstanceFinalize",
+    "TRITONBACKEND_ModelInstanceExecute",
+}
+SYSTEM_LIBRARIES = {
+    "libc.so.6",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libstdc++.so.6",
+    "ld-linux-x86-64.so.2",
+}
+
+
+def dynamic_section(library: Path) -> str:
+    command = ["readelf", "--dynamic", "--wide", str(library)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_the_core_exports_the_entry_points_and_nothing_else(libraries: Path) -> None:
+    assert exported(libraries / "libtriton_jax.so") == ENTRY_POINTS
+
+
+def test_the_engine_exports_its_one_function(libraries: Path) -> None:
+    assert exported(libraries / "libtriton_jax_python.so") == {"triton_jax_python_engine"}
+
+
+@pytest.mark.parametrize("name", ["libtriton_jax.so", "libtriton_jax_python.so"])
+def test_the_libraries_need_the_system_only(libraries: Path, name: str) -> None:
+    section = dynamic_section(libraries / name)
+    assert "libpython" not in section
+    assert set(re.findall(r"\(NEEDED\).*\[(.*)\]", section)) <= SYSTEM_LIBRARIES
+    assert "RPATH" not in section
+    assert "RUNPATH" not in section
+
+
+def test_the_core_knows_nothing_of_python(libraries: Path) -> None:
+    assert not [name for name in required(libraries / "libtriton_jax.so") if "Py" in name[:4]]
+
+
+def test_the_engine_knows_nothing_of_triton(libraries: Path) -> None:
+    needed = required(libraries / "libtriton_jax_python.so")
+    assert not [name for name in needed if name.startswith(SERVER_PREFIXES)]
+
+
+@pytest.mark.parametrize("release", ["23.04", "23.10", "24.10"])
+def test_a_real_server_has_every_function_that_the_core_needs(
+    libraries: Path, release: str
+) -> None:
+    server = obtain_server(find_release(release))
+    offered = exported(next(server.library_directory.glob("libtritonserver-*.so*")))
+    needed = {
+        name
+        for name in required(libraries / "libtriton_jax.so")
+        if name.startswith(SERVER_PREFIXES)
+    }
+    assert needed
+    assert needed <= offered
+
+
+@pytest.mark.parametrize("name", ["libtriton_jax.so", "libtriton_jax_python.so"])
+def test_no_path_of_the_building_machine_is_inside(libraries: Path, name: str) -> None:
+    assert str(ROOT).encode() not in (libraries / name).read_bytes()
