@@ -98,6 +98,8 @@ def dtype_of_author(given: Any, tensor: str) -> DType:
         name = given.upper().removeprefix("TYPE_")
         return _BY_NAME["BYTES" if name == "STRING" else name]
     try:
+        if given is None:  # which NumPy takes for float64
+            raise TypeError
         numpy_dtype = np.dtype(given)
     except TypeError:
         refuse(
