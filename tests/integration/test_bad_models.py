@@ -47,7 +47,9 @@ def refusal(server: TritonServer, name: str) -> str:
 def test_missing_params(server: TritonServer, repository: Path, name: str) -> None:
     directory = write_model(repository, name, LINEAR)
     message = refusal(server, name)
-    assert f"there is no params.msgpack in {directory}" in message
+    assert (
+        f"there is no params.msgpack, params.safetensors or params.orbax in {directory}" in message
+    )
     assert "model.py has no load(context)" in message
 
 

@@ -2,20 +2,23 @@
 """Write a model into a Triton model repository.
 
 A model repository is a folder with one folder per model, and in it one numbered folder per model
-version. Two files of it are better written by a function than by hand::
+version. Some files of it are better written by a function than by hand::
 
-    digits/                  the model directory
-        config.pbtxt         write_config(model_directory)
-        1/                   a version directory
+    digits/                      the model directory
+        config.pbtxt             write_config(model_directory)
+        1/                       a version directory
             model.py
-            params.msgpack   save_params(version_directory, params)
+            params.msgpack       save_params(version_directory, params)
+            params.safetensors   save_safetensors(version_directory, params), instead of that
+        2/
+            model.jaxexport      save_exported(version_directory, predict, inputs): no model.py
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ import numpy as np
 
 CONFIG_NAME = "config.pbtxt"
 PARAMS_NAME = "params.msgpack"
+SAFETENSORS_NAME = "params.safetensors"
+EXPORTED_NAME = "model.jaxexport"
 
 CONFIG_TEXT = (
     "# Written by `tritonserver_jax.repository.write_config`: Triton needs only the name of the "
@@ -30,7 +35,17 @@ CONFIG_TEXT = (
     'backend: "jax"\n'
 )
 
-__all__ = ["CONFIG_NAME", "CONFIG_TEXT", "PARAMS_NAME", "save_params", "write_config"]
+__all__ = [
+    "CONFIG_NAME",
+    "CONFIG_TEXT",
+    "EXPORTED_NAME",
+    "PARAMS_NAME",
+    "SAFETENSORS_NAME",
+    "save_exported",
+    "save_params",
+    "save_safetensors",
+    "write_config",
+]
 
 
 def write_config(model_directory: Path) -> Path:
@@ -87,6 +102,110 @@ def save_params(version_directory: Path, params: Mapping[str, Any]) -> Path:
     path = version_directory / PARAMS_NAME
     _write_atomically(path, data)
     return path
+
+
+def save_safetensors(version_directory: Path, params: Mapping[str, Any]) -> Path:
+    """Write a model's weights as `params.safetensors`, which other frameworks read too.
+
+    The keys on the way to an array, joined by dots, are its name in the file: `predict` gets the
+    same nested dict back.
+
+    Args:
+        version_directory: The existing numbered folder that also holds `model.py`.
+        params: As for `save_params`, with no dot in a key and no empty dict.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        NotADirectoryError: The version directory does not exist.
+        TypeError: Something in `params` would not come back from the file as it went in.
+    """
+    from safetensors.numpy import save
+
+    _require_directory(version_directory, "version directory")
+    tensors = _flat(_plain(params, "params"), "params")
+    path = version_directory / SAFETENSORS_NAME
+    _write_atomically(path, save(tensors))
+    return path
+
+
+def save_exported(
+    version_directory: Path,
+    predict: Callable[..., Any],
+    inputs: Mapping[str, Any],
+    *,
+    params: Any = None,
+    platforms: Sequence[str] = ("cpu",),
+    batch: bool = True,
+) -> Path:
+    """Export a function by `jax.export` and write it as `model.jaxexport`.
+
+    The file holds the compiled-to-be program: the server needs neither the code of the model nor
+    the packages that it imports.
+
+    Args:
+        version_directory: The existing numbered folder.
+        predict: As in `model.py`: takes the parameters and, by name, the inputs; returns a dict.
+        inputs: As in `SIGNATURE`, such as `{"x": ("FP32", [4])}`: dims without the batch, -1 for
+            one that varies.
+        params: Parameters that stay outside the file: only their shapes go into it, and their
+            values beside it, with `save_params` or `save_safetensors`. Without them, `predict` is
+            called with None, and arrays that it refers to become a part of the file.
+        platforms: What the file can run on: `cpu`, `cuda`, `rocm` or `tpu`, several if need be.
+        batch: Whether each input and output has a batch as its first dimension.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        NotADirectoryError: The version directory does not exist.
+        BackendError: An input is not declared as in `SIGNATURE`.
+    """
+    import jax
+    from jax import export
+
+    from tritonserver_jax.runtime.program import x64_mode
+    from tritonserver_jax.runtime.tensors import author_specs
+
+    _require_directory(version_directory, "version directory")
+    scope = export.SymbolicScope()
+    arguments = {}
+    specs = author_specs(inputs, "inputs")
+    with x64_mode(any(spec.dtype.needs_x64 for spec in specs)):
+        for number, spec in enumerate(specs):
+            dims = [
+                f"d{number}_{axis}" if dim == -1 else str(dim) for axis, dim in enumerate(spec.dims)
+            ]
+            shape = export.symbolic_shape(",".join(["b"] * batch + dims), scope=scope)
+            arguments[spec.name] = jax.ShapeDtypeStruct(shape, spec.dtype.numpy)
+        first = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), params)
+        exported = export.export(jax.jit(predict), platforms=platforms)(first, **arguments)
+    path = version_directory / EXPORTED_NAME
+    _write_atomically(path, bytes(exported.serialize()))
+    return path
+
+
+def _flat(node: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Arrays by their dotted names."""
+    flat = {}
+    for key, value in node.items():
+        if "." in key:
+            raise TypeError(
+                f"{where}: expected keys without a dot, got {key!r}; in a safetensors file, dots "
+                "separate the levels; use save_params"
+            )
+        if not isinstance(value, dict):
+            flat[key] = np.ascontiguousarray(value).reshape(np.shape(value))
+        elif value:
+            below = _flat(value, f"{where}[{key!r}]")
+            flat.update({f"{key}.{name}": array for name, array in below.items()})
+        else:
+            raise TypeError(
+                f"{where}[{key!r}]: a safetensors file holds no empty dict; leave it out, or use "
+                "save_params"
+            )
+    return flat
 
 
 def _require_directory(path: Path, what: str) -> None:

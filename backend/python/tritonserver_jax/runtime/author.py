@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model author puts in a version directory: ``model.py``, and weights beside it."""
+"""What a model author puts in a version directory.
+
+That is ``model.py`` and weights beside it, or ``model.jaxexport``.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tritonserver_jax.runtime import errors
+from tritonserver_jax.runtime import errors, weights
 from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.tensors import TensorSpec, author_specs
 
 MODEL_FILE = "model.py"
-PARAMS_FILE = "params.msgpack"
+EXPORTED_FILE = "model.jaxexport"
 # Where Triton finds a model without any config.pbtxt: see docs/model_contract.md.
 PACKAGE_DIRECTORY = "model.jax"
 
@@ -52,13 +55,13 @@ class LoadContext:
     config: Mapping[str, Any] = field(repr=False)
     parameters: Mapping[str, str]
 
-    def load_msgpack(self, name: str = PARAMS_FILE, target: Any = None) -> Any:
+    def load_msgpack(self, name: str = weights.MSGPACK_FILE, target: Any = None) -> Any:
         """Read parameters that flax serialized.
 
         Args:
             name: of the file in `directory`.
             target: a pytree of the same structure, for parameters that are more than nested dicts
-                (see ``flax.serialization.from_bytes``).
+                (see ``flax.serialization.from_bytes``), with the expected shapes and types.
 
         Returns:
             The parameters, as a pytree of NumPy arrays.
@@ -66,36 +69,46 @@ class LoadContext:
         Raises:
             BackendError: naming the file, if it is missing or no whole msgpack file of flax's.
         """
-        return load_msgpack(self.directory / name, target)
+        return weights.load_msgpack(self.directory / name, target)
 
+    def load_safetensors(
+        self, name: str = weights.SAFETENSORS_FILE, *, nested: bool = True
+    ) -> dict[str, Any]:
+        """Read a safetensors file.
 
-def load_msgpack(path: Path, target: Any = None) -> Any:
-    """Read a parameter file that flax serialized. See `LoadContext.load_msgpack`."""
-    from flax import serialization
+        Args:
+            name: of the file in `directory`.
+            nested: whether a dot in a name goes a level down, so that ``"dense.kernel"`` comes
+                back as ``{"dense": {"kernel": ...}}``; otherwise the names stay as they are.
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        refuse(f"cannot read {path}: {error.strerror}", Code.NOT_FOUND)
-    try:
-        restored = serialization.msgpack_restore(data)
-    except Exception as error:
-        refuse(
-            f"{path} ({len(data)} bytes) is not a whole msgpack file of flax's "
-            f"({type(error).__name__}: {error}); write it with "
-            "flax.serialization.to_bytes, or copy it again"
-        )
-    if target is None:
-        return restored
-    try:
-        return serialization.from_state_dict(target, restored)
-    except Exception as error:
-        refuse(f"{path} does not fit the model: {error}")
+        Returns:
+            NumPy arrays by name.
+
+        Raises:
+            BackendError: naming the file, if it is missing or no whole safetensors file.
+        """
+        return weights.load_safetensors(self.directory / name, nested=nested)
+
+    def load_orbax(self, name: str = weights.ORBAX_DIRECTORY, target: Any = None) -> Any:
+        """Read an Orbax checkpoint, whatever devices it was saved from.
+
+        Args:
+            name: of the checkpoint's directory in `directory`.
+            target: a pytree of the same structure, for parameters that are more than nested dicts
+                and lists, with the expected shapes and types (``jax.ShapeDtypeStruct`` will do).
+
+        Returns:
+            The parameters, as a pytree of NumPy arrays.
+
+        Raises:
+            BackendError: naming the directory, if it is missing or no whole checkpoint.
+        """
+        return weights.load_orbax(self.directory / name, target)
 
 
 @dataclass(frozen=True)
 class AuthorModel:
-    """A loaded ``model.py`` with its parameters.
+    """A loaded model with its parameters.
 
     Attributes:
         directory: of model.py, for messages.
@@ -105,6 +118,9 @@ class AuthorModel:
         signature: what the author declared.
         params: a pytree of arrays; None where the model has no weights.
         missing_weights: for messages: what was looked for, where there are no weights.
+        source: for messages: what says which inputs there are.
+        platforms: those that an exported model can run on; None where it is any.
+        needs_x64: whether it has 64-bit types of its own.
     """
 
     directory: Path
@@ -114,6 +130,9 @@ class AuthorModel:
     signature: Signature
     params: Any
     missing_weights: str
+    source: str = "SIGNATURE of model.py"
+    platforms: tuple[str, ...] | None = None
+    needs_x64: bool = False
 
 
 def _import(path: Path, doing: str) -> ModuleType:
@@ -179,16 +198,19 @@ def _signature(module: ModuleType, path: Path) -> Signature:
 
 
 def find_model_directory(version_directory: Path) -> Path:
-    """Where model.py is: the version directory, or ``model.jax`` in it."""
+    """Where the model is: the version directory, or ``model.jax`` in it."""
     for directory in (version_directory, version_directory / PACKAGE_DIRECTORY):
-        if (directory / MODEL_FILE).is_file():
+        found = [name for name in (MODEL_FILE, EXPORTED_FILE) if (directory / name).is_file()]
+        if len(found) > 1:
+            refuse(f"{directory} holds both {' and '.join(found)}; leave the one that is to run")
+        if found:
             return directory
     if not version_directory.is_dir():
         refuse(f"there is no version directory {version_directory}", Code.NOT_FOUND)
-    found = ", ".join(sorted(entry.name for entry in version_directory.iterdir())) or "nothing"
+    entries = ", ".join(sorted(entry.name for entry in version_directory.iterdir())) or "nothing"
     refuse(
-        f"{version_directory} holds no {MODEL_FILE} (found: {found}); put the model's {MODEL_FILE} "
-        "there, with its weights beside it",
+        f"{version_directory} holds no {MODEL_FILE} (found: {entries}); put the model's "
+        f"{MODEL_FILE} there, with its weights beside it, or a {EXPORTED_FILE}",
         Code.NOT_FOUND,
     )
 
@@ -196,7 +218,7 @@ def find_model_directory(version_directory: Path) -> Path:
 def load_author_model(
     version_directory: Path, context: Callable[[Path], LoadContext], doing: str
 ) -> AuthorModel:
-    """Import model.py and load its parameters.
+    """Load what the author left in a version directory, with its parameters.
 
     Args:
         version_directory: of the model.
@@ -207,6 +229,10 @@ def load_author_model(
         BackendError: naming the file and the reason.
     """
     directory = find_model_directory(version_directory)
+    if (directory / EXPORTED_FILE).is_file():
+        from tritonserver_jax.runtime.exported import load_exported  # it imports this module
+
+        return load_exported(directory, version_directory, context(directory), doing)
     path = directory / MODEL_FILE
     module = _import(path, doing)
     predict = _function(module, "predict", path)
@@ -217,11 +243,11 @@ def load_author_model(
     if load is not None:
         with errors.model_code(f"{doing}: load", directory):
             params = load(context(directory))
-    elif (directory / PARAMS_FILE).exists():
-        params = load_msgpack(directory / PARAMS_FILE)
     else:
-        params = None
-        missing = f"there is no {PARAMS_FILE} in {directory}, and {MODEL_FILE} has no load(context)"
+        found = weights.load_default(directory)
+        params = found.params
+        if found.missing:
+            missing = f"{found.missing}, and {MODEL_FILE} has no load(context)"
     return AuthorModel(
         directory=directory,
         predict=predict,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 import jax
 
@@ -44,3 +45,26 @@ def device_for(kind: int, device_id: int, instance: str) -> jax.Device:
             Code.UNAVAILABLE,
         )
     return devices[device_id]
+
+
+def platform_of(device: jax.Device) -> str:
+    """What ``jax.export`` calls the platform of a device: for a GPU, not JAX's own name."""
+    if device.platform != "gpu":
+        return str(device.platform)
+    return "rocm" if "rocm" in device.client.platform_version.lower() else "cuda"
+
+
+def check_platform(platforms: Sequence[str], device: jax.Device, doing: str) -> None:
+    """Check that an artifact was exported for the platform of a device.
+
+    Raises:
+        BackendError: UNSUPPORTED naming both platforms.
+    """
+    platform = platform_of(device)
+    if platform not in platforms:
+        refuse(
+            f"{doing}: the model was exported for {', '.join(platforms)}, and the instance "
+            f"is on {platform}; export it with platforms=[..., '{platform}'], or choose another "
+            "kind in instance_group",
+            Code.UNSUPPORTED,
+        )

@@ -16,7 +16,7 @@ from tritonserver_jax.runtime import config as model_config
 from tritonserver_jax.runtime import errors, log
 from tritonserver_jax.runtime.author import LoadContext, load_author_model
 from tritonserver_jax.runtime.buckets import Buckets
-from tritonserver_jax.runtime.devices import device_for
+from tritonserver_jax.runtime.devices import check_platform, device_for
 from tritonserver_jax.runtime.dtypes import dtype_of_array
 from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.instance import Instance, checked_arrays
@@ -133,6 +133,8 @@ class Model:
             device_id: the device's number within its kind.
         """
         device = device_for(kind, device_id, name)
+        if self._author.platforms is not None:
+            check_platform(self._author.platforms, device, f"{self._doing}: instance {name}")
         with self._lock:
             programs = self._devices.get(device)
             if programs is None:
@@ -182,7 +184,7 @@ class Model:
             "input",
             declared,
             listed,
-            source="SIGNATURE of model.py",
+            source=self._author.source,
             config_chooses=False,
             batching=self.max_batch_size > 0,
         )
@@ -202,7 +204,7 @@ class Model:
             return parameter
         declared = [spec.dtype for spec in self._author.signature.outputs or ()]
         written = [tensor.dtype for tensor in listed if tensor.dtype is not None]
-        return any(
+        return self._author.needs_x64 or any(
             dtype.needs_x64 for dtype in [*(s.dtype for s in self.inputs), *declared, *written]
         )
 
