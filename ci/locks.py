@@ -3,8 +3,9 @@
 
 ``setup_env.sh`` installs from them with every hash checked. They are made from the project's
 dependencies with the very versions of ``uv.lock``, so that the environment in the server is the
-one that the tests ran with. ``python -m ci.locks`` writes them, ``python -m ci.locks --check``
-says, without network, whether they still fit.
+one that the tests ran with. The requirements of an example that needs more than that come from
+``uv.lock`` too. ``python -m ci.locks`` writes all of them, ``python -m ci.locks --check`` says,
+without network, whether they still fit.
 """
 
 from __future__ import annotations
@@ -24,13 +25,28 @@ from typing import Final
 
 from ci.process import ROOT, CommandError, fail
 
-__all__ = ["LOCKS", "PYTHONS", "LockError", "check_locks", "lock_path", "pinned", "write_locks"]
+__all__ = [
+    "EXAMPLES",
+    "LOCKS",
+    "PYTHONS",
+    "LockError",
+    "check_example_requirements",
+    "check_locks",
+    "example_requirements_path",
+    "lock_path",
+    "pinned",
+    "write_example_requirements",
+    "write_locks",
+]
 
 #: Where the locks are; an artifact carries this folder.
 LOCKS: Final = ROOT / "packaging" / "locks"
 
 #: The Pythons that the backend's environment can have.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+#: The examples that need more than the backend's environment has, and what: a dependency group.
+EXAMPLES: Final = {"equinox_mlp": "equinox", "haiku_mlp": "haiku"}
 
 #: glibc 2.28: what JAX's own wheels need, and older than that of any release image.
 PLATFORM: Final = "x86_64-manylinux_2_28"
@@ -41,6 +57,11 @@ _HEADER = """\
 # Made by `python -m ci.locks` from pyproject.toml and uv.lock; do not edit.
 # inputs-sha256: {inputs}
 # content-sha256: {content}
+"""
+_EXAMPLE_HEADER = """\
+# SPDX-License-Identifier: Apache-2.0
+# What this example needs beside the backend's environment: setup_env.sh --requirements THIS_FILE
+# Made by `python -m ci.locks` from uv.lock; do not edit.
 """
 _HEADER_LINES: Final = _HEADER.count("\n")
 
@@ -146,6 +167,59 @@ def check_locks(root: Path = ROOT, folder: Path = LOCKS) -> None:
             )
 
 
+def example_requirements_path(example: str, root: Path = ROOT) -> Path:
+    """Return the requirements of an example."""
+    return root / "examples" / example / "requirements.txt"
+
+
+def _example_requirements(example: str, root: Path, folder: Path) -> str:
+    """Make the requirements of an example: what its group has and no lock has."""
+    export = ["export", "--frozen", "--only-group", EXAMPLES[example], "--no-emit-project"]
+    content = _uv([*export, "--no-header", "--no-annotate", "--quiet"], root)
+    locked = {name for python in PYTHONS for name in pinned(lock_path(python, folder))}
+    # One distribution each: its name and version, and then its hashes on lines of their own.
+    entries = re.split(r"^(?=[A-Za-z0-9])", content, flags=re.MULTILINE)
+    kept = [entry for entry in entries if entry and entry.split("==", 1)[0] not in locked]
+    # The platform is the backend's own; a marker that says so adds nothing.
+    platform = r" ; platform_machine == 'x86_64' and sys_platform == 'linux'"
+    return _EXAMPLE_HEADER + "".join(kept).replace(platform, "")
+
+
+def write_example_requirements(root: Path = ROOT, folder: Path = LOCKS) -> list[Path]:
+    """Write the requirements of the examples that need more than the backend does.
+
+    Args:
+        root: The checkout.
+        folder: Where the locks are.
+
+    Raises:
+        LockError: uv is missing.
+    """
+    paths = []
+    for example in EXAMPLES:
+        path = example_requirements_path(example, root)
+        path.write_text(_example_requirements(example, root, folder), encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def check_example_requirements(root: Path = ROOT, folder: Path = LOCKS) -> None:
+    """Check that the requirements of the examples are what uv.lock says.
+
+    Args:
+        root: The checkout.
+        folder: Where the locks are.
+
+    Raises:
+        LockError: One is not; the message names it.
+    """
+    for example in EXAMPLES:
+        path = example_requirements_path(example, root)
+        expected = _example_requirements(example, root, folder)
+        if not path.is_file() or path.read_text(encoding="utf-8") != expected:
+            raise LockError(f"{path}: is not what uv.lock says; run: python -m ci.locks")
+
+
 def pinned(lock: Path) -> dict[str, str]:
     """Return the version of every distribution in a lock."""
     text = lock.read_text(encoding="utf-8")
@@ -160,9 +234,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.check:
             check_locks()
+            check_example_requirements()
             print("the locks fit pyproject.toml and uv.lock")
         else:
-            for path in write_locks():
+            for path in [*write_locks(), *write_example_requirements()]:
                 print(f"wrote {path.relative_to(ROOT)}: {len(pinned(path))} distributions")
     except (LockError, CommandError) as error:
         return fail(error)

@@ -12,7 +12,8 @@ readonly MARKER=.tritonserver-jax.json
 
 usage() {
     cat <<EOF
-Usage: setup_env.sh [--env DIR] [--python PATH] [--installer uv|pip] [--force]
+Usage: setup_env.sh [--env DIR] [--python PATH] [--requirements FILE]... [--no-requirements]
+                    [--installer uv|pip] [--force]
 
 Makes the Python environment of the JAX backend. Every package is installed at the version and
 with the hash in locks/. Run again it says "up to date", or rebuilds what is incomplete or old.
@@ -20,6 +21,12 @@ with the hash in locks/. Run again it says "up to date", or rebuilds what is inc
   --env DIR         where to make it; default: ${ROOT}/env
                     (another place: start tritonserver with --backend-config=jax,env=DIR)
   --python PATH     the Python to use; default: the first suitable one on PATH
+  --requirements FILE
+                    packages that your models need besides: hashed requirements, such as
+                    \`uv pip compile --generate-hashes --constraint locks/requirements-cpu-py3XX.txt\`
+                    makes. May be given several times. Remembered: without it, an environment that
+                    has to be made anew gets the files that it was made with
+  --no-requirements make it without any again
   --installer NAME  uv or pip; default: uv when \$UV or PATH has one, else pip
   --force           rebuild it even when it is up to date
   --help            show this
@@ -45,17 +52,21 @@ env_dir=$ROOT/env
 python=
 installer=
 force=no
+requirements=()
+forget_requirements=no
 while (($#)); do
     case $1 in
-        --env | --python | --installer)
+        --env | --python | --requirements | --installer)
             (($# >= 2)) && [[ -n $2 ]] || usage_error "$1: expected a value"
             case $1 in
                 --env) env_dir=$2 ;;
                 --python) python=$2 ;;
+                --requirements) requirements+=("$2") ;;
                 --installer) installer=$2 ;;
             esac
             shift 2
             ;;
+        --no-requirements) forget_requirements=yes && shift ;;
         --force) force=yes && shift ;;
         --help | -h) usage && exit 0 ;;
         *) usage_error "$1: no such option" ;;
@@ -65,6 +76,15 @@ case $installer in
     '' | uv | pip) ;;
     *) usage_error "--installer: expected uv or pip, got $installer" ;;
 esac
+
+if [[ $forget_requirements == yes ]] && ((${#requirements[@]})); then
+    usage_error "--no-requirements: expected alone, got --requirements too"
+fi
+for index in "${!requirements[@]}"; do
+    file=${requirements[index]}
+    [[ -f $file && -r $file ]] || die "--requirements: expected a file that can be read, got $file"
+    requirements[index]=$(realpath -- "$file")
+done
 
 if [[ -n $python ]]; then
     python=$(type -P -- "$python") || die "--python: expected an executable, found none of that name"
@@ -124,10 +144,12 @@ discard() {
 reason_to_build() {
     [[ -d $env_dir ]] || { echo "there is none" && return; }
     [[ -f $env_dir/$MARKER ]] || { echo "it is incomplete" && return; }
-    "$env_dir/bin/python" -I - "$ROOT" "$wheel" "$env_dir/$MARKER" "$python" 2>/dev/null <<'EOF' || echo "its Python does not start"
+    "$env_dir/bin/python" -I - "$ROOT" "$wheel" "$env_dir/$MARKER" "$python" "$forget_requirements" \
+        ${requirements[@]+"${requirements[@]}"} 2>/dev/null <<'EOF' || echo "its Python does not start"
 import hashlib, json, os, sys
 
-root, wheel, marker_path, wanted = sys.argv[1:]
+root, wheel, marker_path, wanted, forget = sys.argv[1:6]
+requirements = sys.argv[6:]
 
 
 def sha256(path):
@@ -147,6 +169,12 @@ try:
         print("its %s is gone" % marker["libpython"])
     elif marker["environment"] != os.path.dirname(marker_path):
         print("it was moved from %s" % marker["environment"])
+    elif forget == "yes" and marker["requirements"]:
+        print("it has packages of %s" % ", ".join(marker["requirements"]))
+    elif requirements and {path: sha256(path) for path in requirements} != marker["requirements"]:
+        print("it was made without %s, or they have changed" % ", ".join(requirements))
+    elif any(os.path.isfile(path) and sha256(path) != digest for path, digest in marker["requirements"].items()):
+        print("%s changed" % " or ".join(marker["requirements"]))
     elif wanted and os.path.realpath(wanted) != os.path.realpath(marker["python"]):
         print("it is of %s" % marker["python"])
 except (OSError, ValueError, KeyError, TypeError):
@@ -269,6 +297,47 @@ if [[ -z $chosen ]]; then
 fi
 lock=$ROOT/locks/requirements-cpu-py${minor/./}.txt
 
+# The files that it was made with, unless others are named now: the new Python reads what the old
+# one left, since the old one may be why it is made anew.
+if ((${#requirements[@]} == 0)) && [[ $forget_requirements == no && -f $env_dir/$MARKER ]]; then
+    mapfile -d '' -t requirements < <("$base_python" -I -c '
+import json, sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    sys.stdout.write("".join(path + "\0" for path in json.load(file).get("requirements", {})))
+' "$env_dir/$MARKER" 2>/dev/null || true)
+    for file in ${requirements[@]+"${requirements[@]}"}; do
+        [[ -f $file && -r $file ]] || die "$env_dir: was made with --requirements $file, which is gone; name the file again, or use --no-requirements"
+    done
+fi
+
+# What the lock pins is what the backend was tested with: nothing may replace it.
+if ((${#requirements[@]})); then
+    "$base_python" -I - "$lock" "${requirements[@]}" <<'EOF' || exit 1
+import re, sys
+
+
+def pins(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    found = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", text, flags=re.MULTILINE)
+    versions = {}
+    for name, version in found:  # several, where they depend on the Python
+        versions.setdefault(re.sub(r"[-_.]+", "-", name).lower(), []).append(version)
+    return versions
+
+
+lock, *files = sys.argv[1:]
+locked = pins(lock)
+for path in files:
+    for name, versions in pins(path).items():
+        if name in locked and not set(locked[name]) & set(versions):
+            sys.exit(
+                "setup_env.sh: error: %s: %s==%s, but the backend was tested with %s; compile it "
+                "with --constraint %s" % (path, name, versions[0], locked[name][0], lock)
+            )
+EOF
+fi
+
 # -- make it --------------------------------------------------------------------------------------
 
 say "making $env_dir ($reason) with Python $minor: $base_python, by $installer"
@@ -286,6 +355,7 @@ finish() {
             case $step in
                 installing*) printf '%s\n' "  What $installer said is above. No network or another index: see --help." \
                     "  Not the expected hash: the index has another file than the one locked; do not use it." ;;
+                checking*) printf '%s\n' "  What $installer said is above: add what is missing to the requirements." ;;
             esac
         } >&2
         ((status != 0)) || status=1
@@ -318,6 +388,18 @@ else
         --require-hashes --only-binary=:all: --requirement "$lock"
 fi
 
+for file in ${requirements[@]+"${requirements[@]}"}; do
+    step="installing the packages of $file"
+    say "$step"
+    if [[ $installer == uv ]]; then
+        UV_PYTHON_DOWNLOADS=never "$uv" pip install --python "$env_python" --no-deps --require-hashes \
+            --only-binary :all: --compile-bytecode --requirements "$file"
+    else
+        "$env_python" -I -m pip install --disable-pip-version-check --no-input --no-deps \
+            --require-hashes --only-binary=:all: --requirement "$file"
+    fi
+done
+
 step="installing ${wheel##*/}"
 say "$step"
 if [[ $installer == uv ]]; then
@@ -326,6 +408,16 @@ if [[ $installer == uv ]]; then
         --no-cache --compile-bytecode "$wheel"
 else
     "$env_python" -I -m pip install --disable-pip-version-check --no-input --no-deps --no-index "$wheel"
+fi
+
+if ((${#requirements[@]})); then
+    step="checking that the packages go together"
+    say "$step"
+    if [[ $installer == uv ]]; then
+        UV_PYTHON_DOWNLOADS=never "$uv" pip check --python "$env_python"
+    else
+        "$env_python" -I -m pip check --disable-pip-version-check
+    fi
 fi
 
 step="importing what was installed"
@@ -337,11 +429,13 @@ print("    " + ", ".join("%s %s" % (m.__name__, m.__version__) for m in modules)
 '
 
 step="writing the marker"
-"$env_python" -I - "$env_dir" "$lock" "$wheel" "$base_python" "$libpython" "$MARKER" <<'EOF'
+"$env_python" -I - "$env_dir" "$lock" "$wheel" "$base_python" "$libpython" "$MARKER" \
+    ${requirements[@]+"${requirements[@]}"} <<'EOF'
 import hashlib, json, os, sys
 from importlib.metadata import version
 
-env, lock, wheel, python, libpython, marker = sys.argv[1:]
+env, lock, wheel, python, libpython, marker = sys.argv[1:7]
+requirements = sys.argv[7:]
 
 
 def sha256(path):
@@ -361,6 +455,7 @@ with open(path + ".new", "w", encoding="utf-8") as file:
             "lock": os.path.basename(lock),
             "lock_sha256": sha256(lock),
             "wheel_sha256": sha256(wheel),
+            "requirements": {path: sha256(path) for path in requirements},
         },
         file,
         indent=2,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.locks import lock_path, pinned
+from ci.locks import example_requirements_path, lock_path, pinned
 from tests.artifacts.test_install import sign
 from tests.support.scripts import run_script
 from tritonserver_jax import __version__
@@ -110,6 +111,86 @@ def test_a_package_with_another_hash_is_refused(unpacked: Path, installer: str) 
     assert status != 0
     assert "hash" in said.lower()
     assert "0" * 64 in said
+    assert not (unpacked / "env").exists()
+
+
+TABULATE = example_requirements_path("haiku_mlp")
+
+
+def only(package: str, source: Path, target: Path) -> Path:
+    """Write the requirement of one package, from a file of several."""
+    text = source.read_text()
+    begin = text.index(f"{package}==")
+    end = re.compile(r"^(?=[a-z])|\Z", re.MULTILINE).search(text, begin + 1)
+    assert end is not None
+    target.write_text(text[begin : end.start()])
+    return target
+
+
+@pytest.mark.slow
+def test_packages_of_the_operators_own_are_added_and_remembered(
+    unpacked: Path, tmp_path: Path
+) -> None:
+    mine = only("tabulate", TABULATE, tmp_path / "mine.txt")
+    env = unpacked / "env"
+    status, said = setup_env(unpacked, "--requirements", mine)
+    assert status == 0, said
+    assert f"installing the packages of {mine}" in said
+    assert "checking that the packages go together" in said
+    command = [str(env / "bin" / "python"), "-I", "-c", "import tabulate, jax"]
+    subprocess.run(command, check=True)
+    marker = json.loads((env / MARKER).read_text())
+    assert list(marker["requirements"]) == [str(mine)]
+
+    # It is up to date with or without saying so again, and until the file changes.
+    assert setup_env(unpacked) == (0, f"==> up to date: {env}\n")
+    assert setup_env(unpacked, "--requirements", mine) == (0, f"==> up to date: {env}\n")
+    whole = mine.read_text()
+    mine.write_text(f"{whole}# changed\n")
+    status, said = setup_env(unpacked)
+    assert status == 0, said
+    assert f"({mine} changed)" in said
+    assert f"installing the packages of {mine}" in said
+
+    # Made anew for another reason, it gets them again; or says that it cannot.
+    mine.rename(tmp_path / "moved.txt")
+    status, said = setup_env(unpacked, "--force")
+    assert status == 1
+    assert f"was made with --requirements {mine}, which is gone; name the file again" in said
+    subprocess.run(command, check=True)
+    assert f"it has packages of {mine}" in setup_env(unpacked, "--no-requirements", **NO_NETWORK)[1]
+
+
+def test_packages_that_would_replace_the_locked_ones_are_refused(
+    unpacked: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text(f"NumPy==1.26.4 \\\n    --hash=sha256:{'0' * 64}\n")
+    status, said = setup_env(unpacked, "--requirements", mine)
+    assert status == 1
+    assert f"{mine}: numpy==1.26.4, but the backend was tested with " in said
+    assert "compile it with --constraint" in said
+    assert not (unpacked / "env").exists()
+
+
+def test_packages_without_a_hash_are_refused(unpacked: Path, tmp_path: Path) -> None:
+    unlock(unpacked)
+    mine = tmp_path / "mine.txt"
+    mine.write_text("tabulate==0.10.0\n")
+    status, said = setup_env(unpacked, "--requirements", mine)
+    assert status != 0
+    assert "hash" in said.lower()
+    assert f"installing the packages of {mine} failed" in said
+    assert not (unpacked / "env").exists()
+
+
+def test_packages_that_lack_others_are_refused(unpacked: Path, tmp_path: Path) -> None:
+    unlock(unpacked)
+    mine = only("dm-haiku", TABULATE, tmp_path / "mine.txt")
+    status, said = setup_env(unpacked, "--requirements", mine)
+    assert status != 0
+    assert "jmp" in said
+    assert "checking that the packages go together failed" in said
     assert not (unpacked / "env").exists()
 
 
@@ -221,6 +302,9 @@ def test_two_at_once_do_not_meet(unpacked: Path) -> None:
         (["--help"], 0, "Usage: setup_env.sh"),
         (["--env"], 2, "--env: expected a value"),
         (["--python", "no-such-python"], 1, "--python: expected an executable"),
+        (["--requirements"], 2, "--requirements: expected a value"),
+        (["--requirements", "no-such-file"], 1, "--requirements: expected a file that can be read"),
+        (["--no-requirements", "--requirements", "x"], 2, "--no-requirements: expected alone"),
         (["--installer", "conda"], 2, "--installer: expected uv or pip, got conda"),
         (["extra"], 2, "extra: no such option"),
     ],

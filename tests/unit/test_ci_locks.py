@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from ci.locks import LOCKS, PYTHONS, LockError, check_locks, lock_path, main, pinned
+from ci.locks import (
+    EXAMPLES,
+    LOCKS,
+    PYTHONS,
+    LockError,
+    check_example_requirements,
+    check_locks,
+    example_requirements_path,
+    lock_path,
+    main,
+    pinned,
+    write_example_requirements,
+)
 from ci.process import ROOT
 
 
@@ -81,6 +93,25 @@ def test_a_missing_lock_is_named(checkout: Path) -> None:
     lock_path("3.14", checkout / "locks").unlink()
     with pytest.raises(LockError, match=r"py314\.txt: expected a lock for Python 3\.14"):
         check_locks(checkout, checkout / "locks")
+
+
+def test_the_requirements_of_examples_have_nothing_that_a_lock_has(checkout: Path) -> None:
+    for example, package in (("equinox_mlp", "equinox"), ("haiku_mlp", "dm-haiku")):
+        found = pinned(example_requirements_path(example))
+        assert package in found
+        for python in PYTHONS:
+            assert not set(found) & set(pinned(lock_path(python)))
+    for example in EXAMPLES:
+        example_requirements_path(example, checkout).parent.mkdir(parents=True)
+    write_example_requirements(checkout, checkout / "locks")
+    check_example_requirements(checkout, checkout / "locks")
+    path = example_requirements_path("equinox_mlp", checkout)
+    assert path.read_text() == example_requirements_path("equinox_mlp").read_text()
+    path.write_text(path.read_text().replace("equinox==", "equinox<="))
+    with pytest.raises(
+        LockError, match=r"equinox_mlp/requirements\.txt: is not what uv\.lock says"
+    ):
+        check_example_requirements(checkout, checkout / "locks")
 
 
 def test_without_uv_the_launcher_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
