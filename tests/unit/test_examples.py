@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import socket
 import subprocess
 import sys
@@ -18,9 +19,12 @@ from examples.add_sub import client as add_sub_client
 from examples.digits import client as digits_client
 from examples.digits import data, reference, train
 from tritonserver_jax.repository import CONFIG_TEXT, write_config
+from tritonserver_jax.runtime.author import AuthorModel, LoadContext, load_author_model
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DTYPES = {"FP32": np.float32}
+MODELS = sorted(path.parent.name for path in EXAMPLES.glob("*/config.pbtxt"))
+MADE = sorted(path.parent.name for path in EXAMPLES.glob("*/make.py"))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +46,7 @@ def free_port() -> int:
         return port
 
 
-@pytest.mark.parametrize("model", ["add_sub", "digits"])
+@pytest.mark.parametrize("model", MODELS)
 def test_config_is_the_generated_one(model: str, tmp_path: Path) -> None:
     text = (EXAMPLES / model / "config.pbtxt").read_text()
     assert text == CONFIG_TEXT
@@ -83,6 +87,38 @@ def test_digits_declares_what_it_computes(batch: int, briefly_trained: train.Tra
         "LOGITS": ((batch, 10), np.float32),
         "PROBABILITIES": ((batch, 10), np.float32),
     }
+
+
+def load(model_directory: Path) -> AuthorModel:
+    def context(directory: Path) -> LoadContext:
+        return LoadContext(directory, model_directory.name, 1, {}, {})
+
+    return load_author_model(model_directory / "1", context, model_directory.name)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_made_examples_are_the_same_for_the_same_seed(name: str, tmp_path: Path) -> None:
+    make = importlib.import_module(f"examples.{name}.make")
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    answers = []
+    for run, seed in enumerate((0, 0, 1)):
+        directory = tmp_path / str(run) / name
+        path = make.make(directory, seed)
+        assert path.parent == directory / "1"
+        assert (directory / "config.pbtxt").read_text() == CONFIG_TEXT
+        model = load(directory)
+        answers.append(np.asarray(jax.jit(model.predict)(model.params, X=x)["Y"]))
+    assert answers[0].shape == (3, 3)
+    np.testing.assert_array_equal(answers[0], answers[1])
+    assert np.abs(answers[0] - answers[2]).max() > 0.01
+
+
+def test_a_made_example_can_be_made_again(tmp_path: Path) -> None:
+    for name in MADE:
+        make = importlib.import_module(f"examples.{name}.make")
+        assert make.main(["--output", str(tmp_path / name)]) == 0
+        assert make.main(["--output", str(tmp_path / name), "--seed", "1"]) == 0
+        load(tmp_path / name)
 
 
 def test_held_out_images_are_not_trained_on() -> None:
