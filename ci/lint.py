@@ -131,6 +131,10 @@ def export_nox_requirements(output: Path) -> None:
     output.write_text(header + text, encoding="utf-8")
 
 
+def _docs(*arguments: str) -> None:
+    run([sys.executable, "-m", "ci.docs", *arguments])
+
+
 def _locks() -> None:
     run(["uv", "lock", "--check"])
     with tempfile.TemporaryDirectory() as scratch:
@@ -159,6 +163,7 @@ def checks() -> list[Check]:
         Check("format", lambda: _ruff("format", "--check", "--diff"), lambda: _ruff("format")),
         Check("shellcheck", _shellcheck),
         Check("version", _version),
+        Check("docs", lambda: _docs("--check"), _docs),
         Check("locks", _locks, lambda: export_nox_requirements(NOX_REQUIREMENTS)),
         Check(
             "clang-format",

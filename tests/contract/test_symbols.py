@@ -22,6 +22,7 @@ ENTRY_POINTS = {
     "TRITONBACKEND_ModelInstanceInitialize",
     "TRITONBACKEND_ModelInstanceFinalize",
     "TRITONBACKEND_ModelInstanceExecute",
+    "TRITONBACKEND_ModelInstanceReady",
 }
 SYSTEM_LIBRARIES = {
     "libc.so.6",

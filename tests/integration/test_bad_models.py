@@ -139,7 +139,7 @@ def test_nobody_says_what_the_inputs_are(server: TritonServer, repository: Path,
     [
         ("x", "predict must return a dict of output name -> array, got "),
         ("{'y': 'text'}", "got str for 'y'"),
-        ("{3: x}", "for 3"),
+        ("{3: x}", "the names of outputs must be non-empty strings, got 3"),
         ("{}", "predict returns no outputs"),
         ("{'y': x.sum()}", "output 'y' has shape [] for a batch of 2 rows"),
         ("{'y': x[:1]}", "output 'y' has shape [1, 4] for a batch of 2 rows"),

@@ -10,12 +10,14 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def sample(text: str, name: str, **labels: str) -> float | None:
-    """The value of the metric with exactly these labels, or None if there is none."""
-    for line in text.splitlines():
-        match = _SAMPLE.match(line)
-        if match and match["name"] == name and dict(_LABEL.findall(match["labels"])) == labels:
-            return float(match["value"])
-    return None
+    """The sum of a metric over everything that has these labels, or None if nothing has."""
+    matches = [match for line in text.splitlines() if (match := _SAMPLE.match(line))]
+    values = [
+        float(match["value"])
+        for match in matches
+        if match["name"] == name and labels.items() <= dict(_LABEL.findall(match["labels"])).items()
+    ]
+    return sum(values) if values else None
 
 
 def family(text: str, name: str) -> tuple[str, str]:

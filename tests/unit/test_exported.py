@@ -65,7 +65,7 @@ def model(directory: Path, **config: Any) -> Model:
         config=config,
         complete_config=True,
         default_max_batch_size=0,
-        compiled=lambda _seconds: None,
+        observe=lambda _event, _device, _value: None,
     )
 
 

@@ -17,7 +17,15 @@ from tritonserver_jax.runtime import config as model_config
 from tritonserver_jax.runtime.buckets import Buckets
 from tritonserver_jax.runtime.dtypes import DTYPES, DType, dtype_of_author
 from tritonserver_jax.runtime.errors import BackendError, Code, describe, model_code
-from tritonserver_jax.runtime.parameters import PARAMETERS, parse_parameters
+from tritonserver_jax.runtime.parameters import parse_parameters
+from tritonserver_jax.runtime.settings import Settings, parse_settings
+from tritonserver_jax.runtime.strings import (
+    Strings,
+    from_strings,
+    to_elements,
+    to_objects,
+    to_strings,
+)
 from tritonserver_jax.runtime.tensors import TensorSpec, author_specs, dims_agree
 
 
@@ -49,10 +57,17 @@ def test_buckets_of_a_model_without_batches() -> None:
         ("x64", "TRUE", True),
         ("x64", "false", False),
         ("x64", "auto", None),
+        ("engine", "Python", "python"),
+        ("lengths", "64,16", (16, 64)),
+        ("max_programs", "3", 3),
+        ("matmul_precision", "highest", "highest"),
+        ("xla_flags", "--xla_a=1 xla_b=true", {"xla_a": "1", "xla_b": "true"}),
+        ("donate", "true", True),
+        ("compile_cache", "/cache", Path("/cache")),
     ],
 )
 def test_parameters_that_are_understood(key: str, text: str, value: object) -> None:
-    assert parse_parameters({key: {"string_value": text}}) == {key: value}
+    assert getattr(parse_parameters({key: {"string_value": text}}), key) == value
 
 
 @pytest.mark.parametrize(
@@ -60,13 +75,21 @@ def test_parameters_that_are_understood(key: str, text: str, value: object) -> N
     [
         ("buckets", "0", "parameter 'buckets': expected batch sizes > 0"),
         ("buckets", "", "got ''"),
+        ("engine", "pjrt", "parameter 'engine': expected python, got 'pjrt'"),
+        ("lengths", "-1", "parameter 'lengths': expected lengths > 0"),
+        ("max_programs", "0", "parameter 'max_programs': expected an integer > 0"),
+        ("matmul_precision", "fast", "expected default, high or highest, got 'fast'"),
+        ("xla_flags", "--fast", "parameter 'xla_flags': expected flags separated by spaces"),
+        ("xla_flags", "--xla_fast", "got '--xla_fast'"),
+        ("donate", "maybe", "parameter 'donate': expected true or false"),
+        ("compile_cache", "cache", "parameter 'compile_cache': expected an absolute path"),
         ("x64", "yes", "parameter 'x64': expected true, false or auto, got 'yes'"),
         (
             "x46",
             "true",
             "parameter 'x46' in the model configuration is unknown; did you mean 'x64'",
         ),
-        ("colour", "red", "known are buckets, x64"),
+        ("colour", "red", "known are engine, buckets, lengths"),
     ],
 )
 def test_parameters_that_are_refused(key: str, text: str, words: str) -> None:
@@ -76,11 +99,42 @@ def test_parameters_that_are_refused(key: str, text: str, words: str) -> None:
     assert words in str(refused.value)
 
 
-def test_the_documentation_has_every_parameter_as_declared() -> None:
-    text = (ROOT / "docs" / "model_contract.md").read_text(encoding="utf-8")
-    for parameter in PARAMETERS:
-        meaning = parameter.meaning.replace("max_batch_size", "`max_batch_size`")
-        assert f"| `{parameter.key}` | {meaning} | {parameter.expected} |" in text
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("compile-cache", "/cache", Path("/cache")),
+        ("log-detail", "quiet", "quiet"),
+        ("memory-fraction", "0.5", 0.5),
+        ("preallocate", "false", False),
+        ("cpu-devices", "4", 4),
+    ],
+)
+def test_settings_that_are_understood(key: str, text: str, value: object) -> None:
+    given = {key: text, "env": "/env", "backend-directory": "/backends"}
+    assert getattr(parse_settings(given), key.replace("-", "_")) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "words"),
+    [
+        ("compile-cache", "cache", "expected an absolute path, got 'cache'"),
+        ("log-detail", "loud", "expected quiet, normal or detailed, got 'loud'"),
+        ("memory-fraction", "1.5", "expected a number > 0 and <= 1"),
+        ("preallocate", "1", "expected true or false"),
+        ("cpu-devices", "0", "expected an integer > 0"),
+        ("env", "", "expected a path"),
+        ("memory-fractions", "1", "did you mean 'memory-fraction'?"),
+    ],
+)
+def test_settings_that_are_refused(key: str, text: str, words: str) -> None:
+    with pytest.raises(BackendError) as refused:
+        parse_settings({key: text})
+    assert f"--backend-config=jax,{key}" in str(refused.value)
+    assert words in str(refused.value)
+
+
+def test_a_setting_of_a_newer_triton_is_no_error() -> None:
+    assert parse_settings({"execution-policy": "x"}) == Settings()
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
@@ -183,7 +237,7 @@ def test_errors_of_a_models_code_name_the_line(tmp_path: Path) -> None:
     with pytest.raises(BackendError) as refused, model_code("running it", tmp_path):
         namespace["run"]()
     assert str(refused.value) == "running it raised KeyError: 'missing' (model.py:2)"
-    assert describe(refused.value) == (Code.INTERNAL, str(refused.value))
+    assert describe(refused.value) == (Code.INTERNAL, str(refused.value), False)
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit()])
@@ -198,3 +252,44 @@ def test_lack_of_memory_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(BackendError) as refused, model_code("it", tmp_path):
         raise MemoryError
     assert refused.value.code == Code.UNAVAILABLE
+
+
+@given(
+    st.lists(st.binary(max_size=40), max_size=12),
+    st.integers(0, 3),
+)
+def test_strings_survive_the_way_into_xla_and_back(elements: list[bytes], missing: int) -> None:
+    shape = (len(elements) + missing,)
+    strings = to_strings(elements, shape, (1, 8, 40), "s")
+    assert strings.bytes.dtype == np.uint8
+    assert strings.bytes.shape == (*shape, strings.bytes.shape[-1])
+    assert strings.bytes.shape[-1] in (1, 8, 40)
+    flat, dims = to_elements(from_strings(strings), "s")
+    assert flat == elements + [b""] * missing
+    assert dims == shape
+
+
+def test_a_string_that_is_too_long_is_refused() -> None:
+    with pytest.raises(BackendError, match="a string of 5 bytes"):
+        to_strings([b"12345"], (1,), (2, 4), "s")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([["a", "é"]]),
+        np.array([[b"a", "é".encode()]]),
+        to_objects([b"a", "é".encode()], (1, 2)),
+        np.array([["a", "é"]], object),
+        np.array([["a", "é".encode()]], object),
+    ],
+    ids=["U", "S", "bytes", "str", "mixed"],
+)
+def test_host_strings_of_any_kind_are_byte_strings(array: np.ndarray[Any, Any]) -> None:
+    assert to_elements(array, "s") == ([b"a", "é".encode()], (1, 2))
+
+
+def test_numbers_are_no_strings() -> None:
+    with pytest.raises(BackendError, match="output 's': expected byte strings, got an array of"):
+        to_elements(np.zeros(3), "s")
+    assert isinstance(Strings(np.zeros((1, 2), np.uint8), np.zeros(1, np.int32)), tuple)

@@ -297,6 +297,17 @@ def test_the_devices_that_it_was_saved_from_need_not_be_here(tmp_path: Path) -> 
     assert_same(context(tmp_path).load_orbax(), {"w": np.arange(8, dtype=np.float32)})
 
 
+def test_parameters_that_lose_bits_are_named_in_the_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wide = {"a": {"w": np.ones(2)}, "b": np.ones(1, np.int64), "c": np.ones(1, np.float32)}
+    weights.warn_of_narrowing(wide, "model 'm'")
+    said = capsys.readouterr().err
+    assert "model 'm': the parameter 'a.w' is float64 (and 1 more have 64-bit types)" in said
+    weights.warn_of_narrowing({"c": wide["c"], "d": 3}, "model 'm'")
+    assert capsys.readouterr().err == ""
+
+
 class Network(nnx.Module):
     def __init__(self, rngs: nnx.Rngs, width: int = 8) -> None:
         self.layers = nnx.List([nnx.Linear(4, width, rngs=rngs), nnx.Linear(width, 3, rngs=rngs)])

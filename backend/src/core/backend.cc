@@ -39,6 +39,7 @@ BackendConfig ParseBackendConfig(const std::string& json) {
   if (settings == root.end() || !settings->is_object()) {
     return config;
   }
+  config.settings = settings->dump();
   for (const auto& [key, value] : settings->items()) {
     if (!value.is_string()) {
       throw StatusError(Code::kInvalidArg,
@@ -70,6 +71,7 @@ Engine& Backend::engine() {
     PythonEngineSpec spec;
     spec.backend_directory = directory_;
     spec.environment = config_.environment.empty() ? directory_ + "/env" : config_.environment;
+    spec.settings = config_.settings;
     engine_ = LoadPythonEngine(spec, &host_);
   }
   return *engine_;

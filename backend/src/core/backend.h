@@ -20,6 +20,7 @@ namespace triton_jax {
 struct BackendConfig {
   std::string environment;  // directory of the Python environment; empty: <backend dir>/env
   int64_t default_max_batch_size = 0;
+  std::string settings = "{}";  // all of it, by key, as JSON: for the engine
 };
 
 // Reads the JSON that Triton hands to a backend. Throws StatusError with INVALID_ARG naming the

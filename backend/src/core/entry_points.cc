@@ -114,4 +114,12 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
   });
 }
 
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance* instance) {
+  return EntryPoint([&] {
+    void* state = nullptr;
+    ThrowIfError(TRITONBACKEND_ModelInstanceState(instance, &state));
+    ThrowIfError(static_cast<triton_jax::TritonModelInstance*>(state)->Ready());
+  });
+}
+
 }  // extern "C"

@@ -11,52 +11,95 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/engine.h"
 #include "triton_c_api.h"
 
 namespace triton_jax {
 
-enum class MetricId : size_t { kPredictCalls, kCompilations, kCompilationTime, kCount };
+enum class MetricId : size_t {
+  kPredictCalls,
+  kCompilations,
+  kCompilationTime,
+  kCompileCacheHits,
+  kCompileCacheMisses,
+  kProgramEvictions,
+  kRealRows,
+  kPaddedRows,
+  kExecutionTime,
+  kRequestFailures,
+  kBatchRows,
+  kCount,
+};
 
 constexpr size_t kMetricCount = static_cast<size_t>(MetricId::kCount);
 
-class MetricRegistry;
+using MetricLabels = std::vector<std::pair<const char*, std::string>>;
 
-// The metrics of one model version. Thread-safe.
-class ModelMetrics : public ModelObserver {
+// The metric families, made once per backend. Where the server keeps no metrics
+// (--allow-metrics=false), or is too old for one of them, that one quietly is not there.
+class MetricFamilies {
  public:
-  ModelMetrics(const MetricRegistry& registry, const std::string& model, uint64_t version);
-  ~ModelMetrics() override;
-  ModelMetrics(const ModelMetrics&) = delete;
-  ModelMetrics& operator=(const ModelMetrics&) = delete;
+  MetricFamilies();
+  ~MetricFamilies();
+  MetricFamilies(const MetricFamilies&) = delete;
+  MetricFamilies& operator=(const MetricFamilies&) = delete;
 
-  void Compiled(double seconds) override;
-  void Predicted() override;
+  // Null where there is none.
+  TRITONSERVER_Metric* NewMetric(MetricId id, const MetricLabels& labels) const;
+
+ private:
+  std::array<TRITONSERVER_MetricFamily*, kMetricCount> families_{};
+};
+
+// The metrics of one model version on one device. Thread-safe.
+class DeviceMetrics {
+ public:
+  DeviceMetrics(const MetricFamilies& families, MetricLabels labels);
+  ~DeviceMetrics();
+  DeviceMetrics(const DeviceMetrics&) = delete;
+  DeviceMetrics& operator=(const DeviceMetrics&) = delete;
+
+  void Observe(Event event, double value);
+  // A batch of `rows` real rows ran as `padded_rows`, which took `seconds`.
+  void Ran(int64_t rows, int64_t padded_rows, double seconds);
+  void Failed(Code code);
 
  private:
   void Add(MetricId id, double value);
 
+  const MetricFamilies& families_;
+  const MetricLabels labels_;
   std::array<TRITONSERVER_Metric*, kMetricCount> metrics_{};
+  std::mutex failures_mutex_;
+  std::map<Code, TRITONSERVER_Metric*> failures_;
 };
 
-// The metric families, made once per backend. Where the server keeps no metrics
-// (--allow-metrics=false), everything here quietly does nothing.
+// The metrics of one model version. Thread-safe.
+class ModelMetrics : public ModelObserver {
+ public:
+  ModelMetrics(const MetricFamilies& families, std::string model, uint64_t version);
+
+  // Lives as long as this object.
+  DeviceMetrics& OnDevice(const std::string& device);
+
+  void Observe(Event event, const std::string& device, double value) override;
+
+ private:
+  const MetricFamilies& families_;
+  const std::string model_;
+  const uint64_t version_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<DeviceMetrics>> devices_;
+};
+
 class MetricRegistry {
  public:
-  MetricRegistry();
-  ~MetricRegistry();
-  MetricRegistry(const MetricRegistry&) = delete;
-  MetricRegistry& operator=(const MetricRegistry&) = delete;
-
   // The metrics of a model version. While a model is reloaded, its old and its new object live side
   // by side: both get the same metrics, which go when the last of them goes. (Triton would give the
   // second the first one's metric, and delete it under the second.)
   std::shared_ptr<ModelMetrics> ForModel(const std::string& model, uint64_t version);
-
-  TRITONSERVER_MetricFamily* family(MetricId id) const {
-    return families_[static_cast<size_t>(id)];
-  }
 
  private:
   using Key = std::pair<std::string, uint64_t>;
@@ -67,7 +110,7 @@ class MetricRegistry {
 
   void Release(const Key& key);
 
-  std::array<TRITONSERVER_MetricFamily*, kMetricCount> families_{};
+  MetricFamilies families_;
   std::mutex mutex_;
   std::map<Key, Shared> models_;
 };

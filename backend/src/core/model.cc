@@ -2,6 +2,7 @@
 
 #include "model.h"
 
+#include "log.h"
 #include "message.h"
 #include "triton_status.h"
 
@@ -42,6 +43,26 @@ TritonModel::TritonModel(TRITONBACKEND_Model* model) {
   if (spec.complete_config) {
     const OwnedMessage completed(description().config_json);
     ThrowIfError(TRITONBACKEND_ModelSetConfig(model, 1 /* config version */, completed.get()));
+  }
+}
+
+Status TritonModel::Health() const {
+  if (healthy_.load(std::memory_order_acquire)) {
+    return {};
+  }
+  const std::lock_guard<std::mutex> lock(health_mutex_);
+  return health_;
+}
+
+void TritonModel::SetFatal(const Status& status) {
+  const std::lock_guard<std::mutex> lock(health_mutex_);
+  if (health_.ok()) {
+    health_ = {Code::kUnavailable, "model '" + name_ +
+                                       "' is not ready until it is reloaded, after a failure of "
+                                       "its device: " +
+                                       status.message()};
+    healthy_.store(false, std::memory_order_release);
+    TRITON_JAX_LOG(kError, "jax: " + health_.message());
   }
 }
 

@@ -4,8 +4,10 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "backend.h"
@@ -23,12 +25,21 @@ class TritonModel {
   const std::string& name() const { return name_; }
   const ModelDescription& description() const { return model_->Description(); }
   Model& engine_model() { return *model_; }
+  ModelMetrics& metrics() { return *metrics_; }
+
+  // OK until SetFatal; then why, until the model is reloaded. Thread-safe.
+  Status Health() const;
+  // After a failure that leaves the device useless: from now on every request is refused at once.
+  void SetFatal(const Status& status);
 
  private:
   std::string name_;
   // Before model_, which reports to it until its own end.
   std::shared_ptr<ModelMetrics> metrics_;
   std::unique_ptr<Model> model_;
+  std::atomic<bool> healthy_{true};
+  mutable std::mutex health_mutex_;
+  Status health_;
 };
 
 }  // namespace triton_jax

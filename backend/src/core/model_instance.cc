@@ -3,10 +3,8 @@
 #include "model_instance.h"
 
 #include <chrono>
-#include <cstring>
 #include <string>
 
-#include "data_type.h"
 #include "log.h"
 #include "triton_status.h"
 
@@ -18,6 +16,16 @@ uint64_t NowNs() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::steady_clock::now().time_since_epoch())
                                    .count());
+}
+
+// A phase that was not reached took no time.
+void FillTimes(RequestTimes* times) {
+  const uint64_t now_ns = NowNs();
+  for (uint64_t* time : {&times->compute_start_ns, &times->compute_end_ns}) {
+    if (*time == 0) {
+      *time = now_ns;
+    }
+  }
 }
 
 }  // namespace
@@ -39,6 +47,7 @@ TritonModelInstance::TritonModelInstance(TRITONBACKEND_ModelInstance* instance)
   spec.kind = static_cast<DeviceKind>(kind);
   ThrowIfError(TRITONBACKEND_ModelInstanceDeviceId(instance, &spec.device_id));
   ThrowIfError(model_->engine_model().CreateInstance(spec, &engine_instance_));
+  metrics_ = &model_->metrics().OnDevice(engine_instance_->Device());
 }
 
 void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
@@ -50,121 +59,104 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
     all.back().times.execute_start_ns = start_ns;
   }
 
-  const Status formed = CatchStatus([&] {
-    for (Batch& batch : FormBatches(all)) {
-      Run(batch);
-    }
-  });
+  const Status status = CatchStatus([&] { RunAll(&all); });
   for (Request& request : all) {
-    request.Fail(formed);
+    request.Fail(status);
+    if (!request.ok()) {
+      metrics_->Failed(request.status().code());
+    }
     request.Respond();
   }
   const uint64_t end_ns = NowNs();
   for (Request& request : all) {
-    RequestTimes& times = request.times;
-    times.execute_end_ns = end_ns;
-    // A request that never ran spent all its time in input.
-    if (times.compute_start_ns == 0) {
-      times.compute_start_ns = end_ns;
-    }
-    if (times.compute_end_ns == 0) {
-      times.compute_end_ns = end_ns;
-    }
+    FillTimes(&request.times);
+    request.times.execute_end_ns = end_ns;
     request.Release(triton_instance_);
   }
 }
 
-std::vector<TritonModelInstance::Batch> TritonModelInstance::FormBatches(
-    std::vector<Request>& requests) const {
-  const int64_t max_rows = model_->description().max_batch_size;
-  std::vector<Batch> batches;
-  for (Request& request : requests) {
-    if (!request.ok()) {
-      continue;
-    }
-    Batch* home = nullptr;
-    for (Batch& batch : batches) {
-      if (batch.rows + request.rows() <= max_rows &&
-          batch.requests.front()->input_dims() == request.input_dims()) {
-        home = &batch;
-        break;
-      }
-    }
-    if (home == nullptr) {
-      home = &batches.emplace_back();
-    }
-    home->requests.push_back(&request);
-    home->rows += request.rows();
+void TritonModelInstance::RunAll(std::vector<Request>* requests) {
+  ThrowIfError(model_->Health());
+  for (Request& request : *requests) {
+    request.FailIfCancelled();
   }
-  return batches;
+  for (Batch& batch : FormBatches(model_->description(), requests)) {
+    Run(&batch);
+  }
 }
 
-void TritonModelInstance::Run(Batch& batch) {
+void TritonModelInstance::Run(Batch* batch) {
   RequestTimes times;
-  const Status status = CatchStatus([&] {
-    std::vector<InputBuffer> inputs;
-    ThrowIfError(
-        engine_instance_->Prepare(batch.rows, batch.requests.front()->input_dims(), &inputs));
-    Gather(batch, inputs);
-    times.compute_start_ns = NowNs();
-    std::vector<OutputBuffer> outputs;
-    ThrowIfError(engine_instance_->Run(&outputs));
-    times.compute_end_ns = NowNs();
-    int64_t first_row = 0;
-    for (Request* request : batch.requests) {
-      if (request->ok()) {
-        request->AddOutputs(outputs, first_row);
-      }
-      first_row += request->rows();
-    }
-  });
+  const Status status = CatchStatus([&] { RunPrepared(batch, &times); });
   engine_instance_->Finish();
-  // A phase that was not reached took no time.
-  if (times.compute_start_ns == 0) {
-    times.compute_start_ns = NowNs();
+  FillTimes(&times);
+  if (status.fatal()) {
+    model_->SetFatal(status);
   }
-  if (times.compute_end_ns == 0) {
-    times.compute_end_ns = NowNs();
+  if (status.code() == Code::kInternal && !status.ok() && batch->requests().size() > 1) {
+    // One of them may be to blame for all: alone, each gets what is its own.
+    for (Request* request : batch->requests()) {
+      Batch alone(model_->description());
+      alone.Add(request);
+      Run(&alone);
+    }
+    return;
   }
-  for (Request* request : batch.requests) {
+  for (Request* request : batch->requests()) {
     request->times.compute_start_ns = times.compute_start_ns;
     request->times.compute_end_ns = times.compute_end_ns;
     request->Fail(status);
   }
   if (status.ok()) {
-    TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_ModelInstanceReportBatchStatistics(
-                                triton_instance_, static_cast<uint64_t>(batch.rows),
-                                batch.requests.front()->times.execute_start_ns,
-                                times.compute_start_ns, times.compute_end_ns, NowNs()),
-                            "reporting the statistics of a batch");
+    ReportBatch(*batch, times);
   }
 }
 
-void TritonModelInstance::Gather(Batch& batch, const std::vector<InputBuffer>& inputs) const {
-  const std::vector<TensorSpec>& specs = model_->description().inputs;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::optional<size_t> row_bytes =
-        TensorBytes(specs[i].dtype, batch.requests.front()->input_dims()[i]);
-    size_t filled = 0;
-    for (Request* request : batch.requests) {
-      size_t bytes = 0;
-      if (!row_bytes ||
-          __builtin_mul_overflow(*row_bytes, static_cast<size_t>(request->rows()), &bytes) ||
-          bytes > inputs[i].bytes - filled) {
-        throw StatusError(Code::kInternal, "input '" + specs[i].name + "': a batch of " +
-                                               std::to_string(batch.rows) + " rows of " +
-                                               DimsText(request->input_dims()[i]) +
-                                               " does not fit in " +
-                                               std::to_string(inputs[i].bytes) + " bytes");
-      }
-      request->CopyInput(i, inputs[i].data + filled, bytes);
-      filled += bytes;
-    }
-    // Padding is zeros, never what an earlier request left there.
-    if (inputs[i].bytes > filled) {
-      std::memset(inputs[i].data + filled, 0, inputs[i].bytes - filled);
-    }
+void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
+  const std::vector<InputShape> shapes = batch->Shapes();
+  std::vector<InputBuffer> inputs;
+  ThrowIfError(engine_instance_->Prepare(batch->rows(), shapes, &inputs));
+  batch->Gather(shapes, &inputs);
+  times->compute_start_ns = NowNs();
+  if (model_->description().decoupled) {
+    Stream(batch->requests().front(), inputs);
+    times->compute_end_ns = NowNs();
+    return;
   }
+  std::vector<OutputBuffer> outputs;
+  ThrowIfError(engine_instance_->Run(inputs, &outputs));
+  times->compute_end_ns = NowNs();
+  metrics_->Ran(batch->rows(), engine_instance_->PaddedRows(),
+                static_cast<double>(times->compute_end_ns - times->compute_start_ns) * 1e-9);
+  int64_t first_row = 0;
+  for (Request* request : batch->requests()) {
+    if (request->ok()) {
+      request->AddOutputs(outputs, first_row);
+    }
+    first_row += request->rows();
+  }
+}
+
+void TritonModelInstance::Stream(Request* request, const std::vector<InputBuffer>& inputs) {
+  ThrowIfError(engine_instance_->Start(inputs));
+  while (request->ok()) {
+    std::vector<OutputBuffer> outputs;
+    bool end = false;
+    ThrowIfError(engine_instance_->Next(&outputs, &end));
+    if (end) {
+      return;
+    }
+    request->RespondOnce(outputs);
+    request->FailIfCancelled();
+  }
+}
+
+void TritonModelInstance::ReportBatch(const Batch& batch, const RequestTimes& times) {
+  TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_ModelInstanceReportBatchStatistics(
+                              triton_instance_, static_cast<uint64_t>(batch.rows()),
+                              batch.requests().front()->times.execute_start_ns,
+                              times.compute_start_ns, times.compute_end_ns, NowNs()),
+                          "reporting the statistics of a batch");
 }
 
 }  // namespace triton_jax

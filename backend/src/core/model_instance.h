@@ -9,7 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "batch.h"
 #include "engine/engine.h"
+#include "metrics.h"
 #include "model.h"
 #include "request.h"
 #include "triton_c_api.h"
@@ -23,20 +25,21 @@ class TritonModelInstance {
   // Answers and releases every request. Throws only before it has taken over any of them.
   void Execute(TRITONBACKEND_Request** requests, uint32_t count);
 
- private:
-  // Requests that run together: same dimensions, and no more rows than the model allows.
-  struct Batch {
-    std::vector<Request*> requests;
-    int64_t rows = 0;
-  };
+  // Why the instance cannot answer requests any more, or OK.
+  Status Ready() const { return model_->Health(); }
 
-  std::vector<Batch> FormBatches(std::vector<Request>& requests) const;
-  void Run(Batch& batch);
-  void Gather(Batch& batch, const std::vector<InputBuffer>& inputs) const;
+ private:
+  void RunAll(std::vector<Request>* requests);
+  void Run(Batch* batch);
+  // Between Prepare and Finish.
+  void RunPrepared(Batch* batch, RequestTimes* times);
+  void Stream(Request* request, const std::vector<InputBuffer>& inputs);
+  void ReportBatch(const Batch& batch, const RequestTimes& times);
 
   TRITONBACKEND_ModelInstance* triton_instance_;
   TritonModel* model_ = nullptr;
   std::unique_ptr<Instance> engine_instance_;
+  DeviceMetrics* metrics_ = nullptr;  // the model's
 };
 
 }  // namespace triton_jax

@@ -2,23 +2,53 @@
 
 #include "request.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "bytes_elements.h"
 #include "data_type.h"
 #include "log.h"
+#include "optional_api.h"
+#include "region.h"
 #include "triton_status.h"
 
 namespace triton_jax {
 
 Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model)
     : model_(model), request_(request) {
-  Fail(FromTriton(TRITONBACKEND_ResponseNew(&response_, request_)));
+  if (model_.decoupled) {
+    Fail(FromTriton(TRITONBACKEND_ResponseFactoryNew(&factory_, request_)));
+  } else {
+    Fail(FromTriton(TRITONBACKEND_ResponseNew(&response_, request_)));
+  }
   if (ok()) {
     Fail(CatchStatus([&] {
       ReadInputs();
       ReadRequestedOutputs();
     }));
+  }
+}
+
+Request::Request(Request&& other) noexcept
+    : times(other.times),
+      model_(other.model_),
+      request_(std::exchange(other.request_, nullptr)),
+      response_(std::exchange(other.response_, nullptr)),
+      factory_(std::exchange(other.factory_, nullptr)),
+      status_(std::move(other.status_)),
+      rows_(other.rows_),
+      has_rows_(other.has_rows_),
+      inputs_(std::move(other.inputs_)),
+      shapes_(std::move(other.shapes_)),
+      varying_(std::move(other.varying_)),
+      output_wanted_(std::move(other.output_wanted_)) {}
+
+Request::~Request() {
+  if (factory_ != nullptr) {
+    TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_ResponseFactoryDelete(factory_),
+                            "deleting a response factory");
   }
 }
 
@@ -28,58 +58,99 @@ void Request::Fail(const Status& status) {
   }
 }
 
-void Request::ReadInputs() {
-  const bool batching = model_.max_batch_size > 0;
-  inputs_.reserve(model_.inputs.size());
-  input_dims_.reserve(model_.inputs.size());
-  for (const TensorSpec& spec : model_.inputs) {
-    TRITONBACKEND_Input* input = nullptr;
-    ThrowIfError(TRITONBACKEND_RequestInput(request_, spec.name.c_str(), &input));
-    TRITONSERVER_DataType dtype = TRITONSERVER_TYPE_INVALID;
-    const int64_t* shape = nullptr;
-    uint32_t dims_count = 0;
-    ThrowIfError(TRITONBACKEND_InputProperties(input, nullptr, &dtype, &shape, &dims_count, nullptr,
-                                               nullptr));
-    if (static_cast<DataType>(dtype) != spec.dtype) {
-      throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': expected data type " +
-                                               DataTypeName(spec.dtype) + ", got " +
-                                               DataTypeName(static_cast<DataType>(dtype)));
-    }
-
-    const Dims got(shape, shape + dims_count);
-    const size_t batch_dims = batching ? 1 : 0;
-    bool fits = got.size() == spec.dims.size() + batch_dims;
-    for (size_t i = 0; fits && i < spec.dims.size(); ++i) {
-      fits = spec.dims[i] < 0 || spec.dims[i] == got[i + batch_dims];
-    }
-    if (!fits) {
-      Dims expected = spec.dims;
-      if (batching) {
-        expected.insert(expected.begin(), -1);
-      }
-      throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': expected shape " +
-                                               DimsText(expected) +
-                                               (batching ? " (the batch dimension first)" : "") +
-                                               ", got " + DimsText(got));
-    }
-    if (batching) {
-      if (inputs_.empty()) {
-        rows_ = got[0];
-        if (rows_ < 0 || rows_ > model_.max_batch_size) {
-          throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': batch of " +
-                                                   std::to_string(rows_) + " rows, allowed are " +
-                                                   std::to_string(model_.max_batch_size));
-        }
-      } else if (got[0] != rows_) {
-        throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': batch of " +
-                                                 std::to_string(got[0]) + " rows, but input '" +
-                                                 model_.inputs[0].name + "' has " +
-                                                 std::to_string(rows_));
-      }
-    }
-    inputs_.push_back(input);
-    input_dims_.emplace_back(got.begin() + static_cast<std::ptrdiff_t>(batch_dims), got.end());
+void Request::FailIfCancelled() {
+  bool cancelled = false;
+  if (factory_ != nullptr && Optional().response_factory_is_cancelled != nullptr) {
+    Fail(FromTriton(Optional().response_factory_is_cancelled(factory_, &cancelled)));
+  } else if (factory_ == nullptr && Optional().request_is_cancelled != nullptr) {
+    Fail(FromTriton(Optional().request_is_cancelled(request_, &cancelled)));
   }
+  if (cancelled) {
+    Fail({Code::kCancelled, "the client cancelled the request"});
+  }
+}
+
+void Request::ReadInputs() {
+  inputs_.reserve(model_.inputs.size());
+  shapes_.reserve(model_.inputs.size());
+  for (const TensorSpec& spec : model_.inputs) {
+    if (!ReadInput(spec)) {
+      inputs_.push_back(nullptr);
+      shapes_.push_back({false, {}});
+      varying_.insert(varying_.end(),
+                      static_cast<size_t>(std::count(spec.dims.begin(), spec.dims.end(), -1)), 0);
+    }
+  }
+}
+
+bool Request::ReadInput(const TensorSpec& spec) {
+  TRITONBACKEND_Input* input = nullptr;
+  const Status found = FromTriton(TRITONBACKEND_RequestInput(request_, spec.name.c_str(), &input));
+  if (!found.ok()) {
+    if (spec.optional) {
+      return false;
+    }
+    throw StatusError(Code::kInvalidArg, "input '" + spec.name + "' is missing");
+  }
+  TRITONSERVER_DataType dtype = TRITONSERVER_TYPE_INVALID;
+  const int64_t* shape = nullptr;
+  uint32_t dims_count = 0;
+  ThrowIfError(
+      TRITONBACKEND_InputProperties(input, nullptr, &dtype, &shape, &dims_count, nullptr, nullptr));
+  if (static_cast<DataType>(dtype) != spec.dtype) {
+    throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': expected data type " +
+                                             DataTypeName(spec.dtype) + ", got " +
+                                             DataTypeName(static_cast<DataType>(dtype)));
+  }
+
+  const Dims got(shape, shape + dims_count);
+  const bool batching = model_.max_batch_size > 0;
+  const size_t batch_dims = batching ? 1 : 0;
+  bool fits = got.size() == spec.dims.size() + batch_dims;
+  for (size_t i = 0; fits && i < spec.dims.size(); ++i) {
+    fits = spec.dims[i] < 0 ? got[i + batch_dims] >= 0 : spec.dims[i] == got[i + batch_dims];
+  }
+  if (!fits) {
+    Dims expected = spec.dims;
+    if (batching) {
+      expected.insert(expected.begin(), -1);
+    }
+    throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': expected shape " +
+                                             DimsText(expected) +
+                                             (batching ? " (the batch dimension first)" : "") +
+                                             ", got " + DimsText(got));
+  }
+  if (batching) {
+    if (!has_rows_) {
+      rows_ = got[0];
+      has_rows_ = true;
+      if (rows_ < 0 || rows_ > model_.max_batch_size) {
+        throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': batch of " +
+                                                 std::to_string(rows_) + " rows, allowed are " +
+                                                 std::to_string(model_.max_batch_size));
+      }
+    } else if (got[0] != rows_) {
+      throw StatusError(Code::kInvalidArg,
+                        "input '" + spec.name + "': batch of " + std::to_string(got[0]) +
+                            " rows, but the inputs before it have " + std::to_string(rows_));
+    }
+  }
+  const Dims dims(got.begin() + static_cast<std::ptrdiff_t>(batch_dims), got.end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (spec.dims[i] >= 0) {
+      continue;
+    }
+    if (!spec.lengths.empty() && dims[i] > spec.lengths.back()) {
+      throw StatusError(Code::kInvalidArg,
+                        "input '" + spec.name + "': dimension " + std::to_string(i + batch_dims) +
+                            " is " + std::to_string(dims[i]) + ", the longest allowed is " +
+                            std::to_string(spec.lengths.back()));
+    }
+    varying_.push_back(dims[i]);
+  }
+  inputs_.push_back(input);
+  shapes_.push_back({true, dims});
+  return true;
 }
 
 void Request::ReadRequestedOutputs() {
@@ -95,53 +166,105 @@ void Request::ReadRequestedOutputs() {
       }
     }
   }
+  for (size_t index = 0; index < model_.outputs.size(); ++index) {
+    if (model_.outputs[index].state) {
+      output_wanted_[index] = true;
+    }
+  }
 }
 
-void Request::CopyInput(size_t index, char* destination, size_t bytes) noexcept {
-  if (!ok()) {
-    std::memset(destination, 0, bytes);
+uint64_t Request::Bytes(size_t index) {
+  uint64_t bytes = 0;
+  ThrowIfError(TRITONBACKEND_InputProperties(inputs_[index], nullptr, nullptr, nullptr, nullptr,
+                                             &bytes, nullptr));
+  return bytes;
+}
+
+const char* Request::Data(size_t index, size_t bytes, std::vector<char>* scratch) {
+  const std::string& name = model_.inputs[index].name;
+  uint32_t buffer_count = 0;
+  ThrowIfError(TRITONBACKEND_InputProperties(inputs_[index], nullptr, nullptr, nullptr, nullptr,
+                                             nullptr, &buffer_count));
+  const char* only = nullptr;
+  size_t found = 0;
+  for (uint32_t i = 0; i < buffer_count; ++i) {
+    const void* buffer = nullptr;
+    uint64_t buffer_bytes = 0;
+    TRITONSERVER_MemoryType memory_type = TRITONSERVER_MEMORY_CPU;
+    int64_t memory_type_id = 0;
+    ThrowIfError(TRITONBACKEND_InputBuffer(inputs_[index], i, &buffer, &buffer_bytes, &memory_type,
+                                           &memory_type_id));
+    if (memory_type == TRITONSERVER_MEMORY_GPU) {
+      throw StatusError(Code::kUnsupported,
+                        "input '" + name +
+                            "' is in GPU memory, which the jax backend does not read yet: send "
+                            "it in the request or in system shared memory");
+    }
+    const auto* data = static_cast<const char*>(buffer);
+    if (buffer_count == 1) {
+      only = data;
+    } else {
+      scratch->insert(scratch->end(), data, data + buffer_bytes);
+    }
+    found += buffer_bytes;
+  }
+  if (found != bytes) {
+    throw StatusError(Code::kInvalidArg, "input '" + name + "': expected " + std::to_string(bytes) +
+                                             " bytes, got " + std::to_string(found));
+  }
+  return buffer_count == 1 ? only : scratch->data();
+}
+
+void Request::CopyInput(size_t index, const Dims& padded, char* destination) noexcept {
+  if (!ok() || !shapes_[index].present) {
+    return;
+  }
+  Fail(CatchStatus([&] {
+    const TensorSpec& spec = model_.inputs[index];
+    Dims dims = shapes_[index].dims;
+    Dims room = padded;
+    dims.insert(dims.begin(), rows_);
+    room.insert(room.begin(), rows_);
+    const std::optional<size_t> bytes = TensorBytes(spec.dtype, dims);
+    if (!bytes) {
+      throw StatusError(Code::kInvalidArg,
+                        "input '" + spec.name + "': shape " + DimsText(dims) + " is too large");
+    }
+    std::vector<char> scratch;
+    const char* data = Data(index, *bytes, &scratch);
+    CopyRegion(data, dims, destination, room, dims, ElementBytes(spec.dtype));
+  }));
+}
+
+void Request::AppendElements(size_t index, std::vector<char>* elements) noexcept {
+  if (!shapes_[index].present) {
     return;
   }
   const TensorSpec& spec = model_.inputs[index];
-  Fail(CatchStatus([&] {
-    uint32_t buffer_count = 0;
-    uint64_t got = 0;
-    ThrowIfError(TRITONBACKEND_InputProperties(inputs_[index], nullptr, nullptr, nullptr, nullptr,
-                                               &got, &buffer_count));
-    if (got != bytes) {
-      std::memset(destination, 0, bytes);
-      throw StatusError(Code::kInvalidArg, "input '" + spec.name + "': expected " +
-                                               std::to_string(bytes) + " bytes, got " +
-                                               std::to_string(got));
-    }
-    size_t copied = 0;
-    for (uint32_t i = 0; i < buffer_count; ++i) {
-      const void* buffer = nullptr;
-      uint64_t buffer_bytes = 0;
-      TRITONSERVER_MemoryType memory_type = TRITONSERVER_MEMORY_CPU;
-      int64_t memory_type_id = 0;
-      ThrowIfError(TRITONBACKEND_InputBuffer(inputs_[index], i, &buffer, &buffer_bytes,
-                                             &memory_type, &memory_type_id));
-      if (memory_type == TRITONSERVER_MEMORY_GPU) {
-        throw StatusError(Code::kUnsupported,
-                          "input '" + spec.name +
-                              "' is in GPU memory, which the jax backend does not read yet: send "
-                              "it in the request or in system shared memory");
+  size_t count = static_cast<size_t>(rows_);
+  for (const int64_t dim : shapes_[index].dims) {
+    count *= static_cast<size_t>(dim);  // no larger than what Triton has checked against the bytes
+  }
+  if (ok()) {
+    Fail(CatchStatus([&] {
+      std::vector<char> scratch;
+      const uint64_t bytes = Bytes(index);
+      const char* data = Data(index, bytes, &scratch);
+      size_t valid = 0;
+      if (!AreElements(data, bytes, count, &valid)) {
+        throw StatusError(
+            Code::kInvalidArg,
+            "input '" + spec.name + "': expected " + std::to_string(count) +
+                " BYTES elements, each a 4-byte little-endian length and that many bytes, in " +
+                std::to_string(bytes) + " bytes; got " + std::to_string(valid) + " whole elements" +
+                (valid == count ? " and bytes after them" : ""));
       }
-      if (buffer_bytes > bytes - copied) {
-        throw StatusError(Code::kInternal, "input '" + spec.name +
-                                               "': its buffers hold more than " +
-                                               std::to_string(bytes) + " bytes");
-      }
-      std::memcpy(destination + copied, buffer, buffer_bytes);
-      copied += buffer_bytes;
-    }
-    if (copied != bytes) {
-      throw StatusError(Code::kInternal, "input '" + spec.name + "': its buffers hold " +
-                                             std::to_string(copied) + " bytes, expected " +
-                                             std::to_string(bytes));
-    }
-  }));
+      elements->insert(elements->end(), data, data + bytes);
+    }));
+  }
+  if (!ok()) {
+    AppendEmptyElements(count, elements);
+  }
 }
 
 void Request::AddOutputs(const std::vector<OutputBuffer>& outputs, int64_t first_row) noexcept {
@@ -154,42 +277,98 @@ void Request::AddOutputs(const std::vector<OutputBuffer>& outputs, int64_t first
   }));
 }
 
-void Request::AddOutput(const TensorSpec& spec, const OutputBuffer& output, int64_t first_row) {
+Dims Request::RealDims(const TensorSpec& spec, const OutputBuffer& output) const {
   Dims dims = output.dims;
-  const char* data = output.data;
-  size_t bytes = output.bytes;
-  if (model_.max_batch_size > 0) {
-    if (dims.empty() || dims[0] < first_row + rows_) {
-      throw StatusError(Code::kInternal, "output '" + spec.name + "' has shape " + DimsText(dims) +
-                                             ", but the batch has at least " +
-                                             std::to_string(first_row + rows_) + " rows");
+  const size_t batch_dims = model_.max_batch_size > 0 ? 1 : 0;
+  for (size_t i = 0; i < spec.follows.size() && i + batch_dims < dims.size(); ++i) {
+    if (spec.follows[i] >= 0) {
+      dims[i + batch_dims] =
+          std::min(dims[i + batch_dims], varying_[static_cast<size_t>(spec.follows[i])]);
     }
-    const size_t row_bytes = dims[0] == 0 ? 0 : output.bytes / static_cast<size_t>(dims[0]);
-    data += static_cast<size_t>(first_row) * row_bytes;
-    bytes = static_cast<size_t>(rows_) * row_bytes;
+  }
+  if (batch_dims > 0) {
     dims[0] = rows_;
   }
-  TRITONBACKEND_Output* triton_output = nullptr;
-  ThrowIfError(TRITONBACKEND_ResponseOutput(response_, &triton_output, spec.name.c_str(),
-                                            static_cast<TRITONSERVER_DataType>(spec.dtype),
-                                            dims.data(), static_cast<uint32_t>(dims.size())));
+  return dims;
+}
+
+Request::OutputMemory Request::Allocate(const TensorSpec& spec, const Dims& dims, size_t bytes) {
+  const auto dtype = static_cast<TRITONSERVER_DataType>(spec.dtype);
+  const auto dims_count = static_cast<uint32_t>(dims.size());
+  OutputMemory memory;
   void* buffer = nullptr;
   TRITONSERVER_MemoryType memory_type = TRITONSERVER_MEMORY_CPU;
   int64_t memory_type_id = 0;
-  ThrowIfError(
-      TRITONBACKEND_OutputBuffer(triton_output, &buffer, bytes, &memory_type, &memory_type_id));
+  if (spec.state) {
+    ThrowIfError(TRITONBACKEND_StateNew(&memory.state, request_, spec.name.c_str(), dtype,
+                                        dims.data(), dims_count));
+    ThrowIfError(
+        TRITONBACKEND_StateBuffer(memory.state, &buffer, bytes, &memory_type, &memory_type_id));
+  } else {
+    TRITONBACKEND_Output* triton_output = nullptr;
+    ThrowIfError(TRITONBACKEND_ResponseOutput(response_, &triton_output, spec.name.c_str(), dtype,
+                                              dims.data(), dims_count));
+    ThrowIfError(
+        TRITONBACKEND_OutputBuffer(triton_output, &buffer, bytes, &memory_type, &memory_type_id));
+  }
   if (memory_type == TRITONSERVER_MEMORY_GPU) {
     throw StatusError(Code::kUnsupported,
                       "output '" + spec.name +
                           "' is wanted in GPU memory, which the jax backend does not write yet: "
                           "take it from the response or through system shared memory");
   }
-  if (bytes > 0) {
-    std::memcpy(buffer, data, bytes);
+  memory.data = static_cast<char*>(buffer);
+  return memory;
+}
+
+void Request::AddOutput(const TensorSpec& spec, const OutputBuffer& output, int64_t first_row) {
+  const bool batching = model_.max_batch_size > 0;
+  if (batching && (output.dims.empty() || output.dims[0] < first_row + rows_)) {
+    throw StatusError(Code::kInternal, "output '" + spec.name + "' has shape " +
+                                           DimsText(output.dims) + ", but the batch has at least " +
+                                           std::to_string(first_row + rows_) + " rows");
+  }
+  const Dims dims = RealDims(spec, output);
+  OutputMemory memory;
+  if (spec.dtype == DataType::kBytes) {
+    size_t row_elements = 1;
+    for (size_t i = batching ? 1 : 0; i < output.dims.size(); ++i) {
+      row_elements *= static_cast<size_t>(output.dims[i]);
+    }
+    const size_t first = batching ? static_cast<size_t>(first_row) * row_elements : 0;
+    const size_t begin = output.offsets.at(first);
+    const size_t end = output.offsets.at(first + row_elements * static_cast<size_t>(rows_));
+    memory = Allocate(spec, dims, end - begin);
+    if (end > begin) {
+      std::memcpy(memory.data, output.data + begin, end - begin);
+    }
+  } else {
+    Dims source = output.dims;
+    const char* data = output.data;
+    if (batching && output.dims[0] > 0) {
+      data += static_cast<size_t>(first_row) * (output.bytes / static_cast<size_t>(output.dims[0]));
+      source[0] = rows_;
+    }
+    const std::optional<size_t> bytes = TensorBytes(spec.dtype, dims);
+    memory = Allocate(spec, dims, bytes.value_or(0));
+    CopyRegion(data, source, memory.data, dims, dims, ElementBytes(spec.dtype));
+  }
+  if (memory.state != nullptr) {
+    ThrowIfError(TRITONBACKEND_StateUpdate(memory.state));
   }
 }
 
 void Request::Respond() noexcept {
+  if (response_ == nullptr && factory_ != nullptr) {
+    if (ok()) {
+      TRITON_JAX_LOG_IF_ERROR(
+          TRITONBACKEND_ResponseFactorySendFlags(factory_, TRITONSERVER_RESPONSE_COMPLETE_FINAL),
+          "ending the responses of a request");
+      return;
+    }
+    TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_ResponseNewFromFactory(&response_, factory_),
+                            "making a response");
+  }
   if (response_ == nullptr) {
     TRITON_JAX_LOG(kError, "jax: a request got no response: " + status_.message());
     return;
@@ -202,6 +381,18 @@ void Request::Respond() noexcept {
     TRITONSERVER_ErrorDelete(error);
   }
   response_ = nullptr;
+}
+
+void Request::RespondOnce(const std::vector<OutputBuffer>& outputs) noexcept {
+  Fail(FromTriton(TRITONBACKEND_ResponseNewFromFactory(&response_, factory_)));
+  if (ok()) {
+    AddOutputs(outputs, 0);
+  }
+  if (ok()) {
+    TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_ResponseSend(response_, 0 /* more follow */, nullptr),
+                            "sending a response");
+    response_ = nullptr;
+  }
 }
 
 void Request::Release(TRITONBACKEND_ModelInstance* instance) noexcept {

@@ -24,39 +24,71 @@ class Request {
  public:
   // Takes over `request`: from here on it ends in Respond and Release, whatever is wrong with it.
   Request(TRITONBACKEND_Request* request, const ModelDescription& model);
+  ~Request();
+  Request(Request&& other) noexcept;
+  Request& operator=(Request&&) = delete;
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
 
+  const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
   // Keeps the first failure only.
   void Fail(const Status& status);
+  // Fails the request if its client has given it up.
+  void FailIfCancelled();
 
   // 1 where the model has no batch dimension.
   int64_t rows() const { return rows_; }
-  // Of each input of the model, without the batch dimension.
-  const std::vector<Dims>& input_dims() const { return input_dims_; }
+  // Of each input of the model, without the batch dimension, as the request has it.
+  const std::vector<InputShape>& shapes() const { return shapes_; }
 
-  // Copies input number `index` to `destination`, where `bytes` bytes are expected.
-  void CopyInput(size_t index, char* destination, size_t bytes) noexcept;
+  // Copies input number `index` to `destination`, which has room for rows() rows of dimensions
+  // `padded` and is zero wherever the request has nothing.
+  void CopyInput(size_t index, const Dims& padded, char* destination) noexcept;
+  // Appends the elements of BYTES input number `index`, or as many empty ones if they are not
+  // right.
+  void AppendElements(size_t index, std::vector<char>* elements) noexcept;
 
-  // Adds `rows` rows of every output that the client asked for, from row `first_row` on.
+  // Adds rows() rows of every output that the client asked for, from row `first_row` on, and
+  // updates the sequence's state. Dimensions that follow an input's are cut to that input's length.
   void AddOutputs(const std::vector<OutputBuffer>& outputs, int64_t first_row) noexcept;
 
+  // Sends the response, or the failure.
   void Respond() noexcept;
+
+  // A decoupled model's responses: any number of these, and Respond as the last.
+  void RespondOnce(const std::vector<OutputBuffer>& outputs) noexcept;
+
   void Release(TRITONBACKEND_ModelInstance* instance) noexcept;
 
   RequestTimes times;
 
  private:
   void ReadInputs();
+  bool ReadInput(const TensorSpec& spec);
   void ReadRequestedOutputs();
+  // The whole input in one piece, of `bytes` bytes; copied to `scratch` if it is not.
+  const char* Data(size_t index, size_t bytes, std::vector<char>* scratch);
+  uint64_t Bytes(size_t index);
   void AddOutput(const TensorSpec& spec, const OutputBuffer& output, int64_t first_row);
+  // Where an output goes. A state is to be handed to TRITONBACKEND_StateUpdate once it is filled.
+  struct OutputMemory {
+    char* data = nullptr;
+    TRITONBACKEND_State* state = nullptr;
+  };
+  OutputMemory Allocate(const TensorSpec& spec, const Dims& dims, size_t bytes);
+  Dims RealDims(const TensorSpec& spec, const OutputBuffer& output) const;
 
   const ModelDescription& model_;
   TRITONBACKEND_Request* request_;
   TRITONBACKEND_Response* response_ = nullptr;
+  TRITONBACKEND_ResponseFactory* factory_ = nullptr;  // of a decoupled model
   Status status_;
   int64_t rows_ = 1;
+  bool has_rows_ = false;
   std::vector<TRITONBACKEND_Input*> inputs_;
-  std::vector<Dims> input_dims_;
+  std::vector<InputShape> shapes_;
+  Dims varying_;  // the real size of each dimension that varies
   std::vector<bool> output_wanted_;
 };
 

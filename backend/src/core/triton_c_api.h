@@ -24,8 +24,9 @@
 #define TRITON_JAX_COMPARE_ENUMERATOR(NAME, VALUE) \
   static_assert(static_cast<int>(NAME) == (VALUE), #NAME " differs from the release's header");
 #else
+// With an underlying type, so that values which only newer releases name can be passed too.
 #define TRITON_JAX_ENUM(TAG, TYPE, LIST) \
-  typedef enum TAG { LIST(TRITON_JAX_DECLARE_ENUMERATOR) } TYPE;
+  typedef enum TAG : unsigned int { LIST(TRITON_JAX_DECLARE_ENUMERATOR) } TYPE;
 #define TRITON_JAX_DECLARE_ENUMERATOR(NAME, VALUE) NAME = VALUE,
 #endif
 
@@ -116,6 +117,7 @@ TRITON_JAX_ENUM(TRITONBACKEND_execpolicy_enum, TRITONBACKEND_ExecutionPolicy,
 struct TRITONSERVER_Error;
 struct TRITONSERVER_Message;
 struct TRITONSERVER_Metric;
+struct TRITONSERVER_MetricArgs;
 struct TRITONSERVER_MetricFamily;
 struct TRITONSERVER_Parameter;
 struct TRITONBACKEND_Backend;
@@ -125,6 +127,8 @@ struct TRITONBACKEND_ModelInstance;
 struct TRITONBACKEND_Output;
 struct TRITONBACKEND_Request;
 struct TRITONBACKEND_Response;
+struct TRITONBACKEND_ResponseFactory;
+struct TRITONBACKEND_State;
 
 // Errors
 struct TRITONSERVER_Error* TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char* msg);
@@ -261,6 +265,27 @@ struct TRITONSERVER_Error* TRITONBACKEND_ResponseSend(struct TRITONBACKEND_Respo
                                                       const uint32_t send_flags,
                                                       struct TRITONSERVER_Error* error);
 
+struct TRITONSERVER_Error* TRITONBACKEND_ResponseFactoryNew(
+    struct TRITONBACKEND_ResponseFactory** factory, struct TRITONBACKEND_Request* request);
+struct TRITONSERVER_Error* TRITONBACKEND_ResponseFactoryDelete(
+    struct TRITONBACKEND_ResponseFactory* factory);
+struct TRITONSERVER_Error* TRITONBACKEND_ResponseFactorySendFlags(
+    struct TRITONBACKEND_ResponseFactory* factory, const uint32_t send_flags);
+struct TRITONSERVER_Error* TRITONBACKEND_ResponseNewFromFactory(
+    struct TRITONBACKEND_Response** response, struct TRITONBACKEND_ResponseFactory* factory);
+
+// Implicit state of a sequence
+struct TRITONSERVER_Error* TRITONBACKEND_StateNew(struct TRITONBACKEND_State** state,
+                                                  struct TRITONBACKEND_Request* request,
+                                                  const char* name,
+                                                  const TRITONSERVER_DataType datatype,
+                                                  const int64_t* shape, const uint32_t dims_count);
+struct TRITONSERVER_Error* TRITONBACKEND_StateBuffer(struct TRITONBACKEND_State* state,
+                                                     void** buffer, const uint64_t buffer_byte_size,
+                                                     TRITONSERVER_MemoryType* memory_type,
+                                                     int64_t* memory_type_id);
+struct TRITONSERVER_Error* TRITONBACKEND_StateUpdate(struct TRITONBACKEND_State* state);
+
 // What the backend implements. Exported by exports.map; visible although the build hides the rest.
 #define TRITON_JAX_EXPORT __attribute__((visibility("default")))
 TRITON_JAX_EXPORT struct TRITONSERVER_Error* TRITONBACKEND_Initialize(
@@ -278,6 +303,9 @@ TRITON_JAX_EXPORT struct TRITONSERVER_Error* TRITONBACKEND_ModelInstanceFinalize
 TRITON_JAX_EXPORT struct TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(
     struct TRITONBACKEND_ModelInstance* instance, struct TRITONBACKEND_Request** requests,
     const uint32_t request_count);
+// Looked up by servers since 25.12; older ones do not know it.
+TRITON_JAX_EXPORT struct TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReady(
+    struct TRITONBACKEND_ModelInstance* instance);
 
 #ifdef __cplusplus
 }

@@ -50,20 +50,40 @@ class Host {
   virtual void Log(LogLevel level, const char* file, int line, const char* message) = 0;
 };
 
+enum class Event {
+  kCompiled,   // a program was traced, lowered and compiled; value: seconds
+  kCacheHit,   // ... or rather taken from the persistent compile cache
+  kCacheMiss,  // ... which did not have it
+  kEvicted,    // a program was given up, to keep to the bound on their number
+  kPredicted,  // the compiled function was called, other than by Instance::Run
+};
+
 // What an engine reports of one model while it runs. Outlives the model; thread-safe.
 class ModelObserver {
  public:
   virtual ~ModelObserver() = default;
-  // A program was traced, lowered and compiled, which took `seconds`.
-  virtual void Compiled(double seconds) = 0;
-  // The model's compiled function was called once.
-  virtual void Predicted() = 0;
+  // `device` as in Instance::Device.
+  virtual void Observe(Event event, const std::string& device, double value) = 0;
 };
 
+// An input or output.
+//
+// The dimensions of all inputs that vary are numbered in the order in which they stand: the first
+// -1 of the first input that has one is number 0.
 struct TensorSpec {
   std::string name;
   DataType dtype = DataType::kInvalid;
   Dims dims;  // without the batch dimension; -1 where it varies
+
+  // Inputs:
+  bool optional = false;  // a request may leave it out
+  bool ragged = false;    // requests of one batch may differ in the dimensions that vary
+  Dims lengths;  // what dimensions that vary are padded to, in rising order; empty: nothing
+
+  // Outputs:
+  bool state = false;  // kept by the server for the sequence, not sent to the client
+  // For each dimension, the number of the input dimension that it is as long as; -1: none.
+  std::vector<int> follows;
 };
 
 struct ModelSpec {
@@ -80,6 +100,7 @@ struct ModelDescription {
   int64_t max_batch_size = 0;  // 0: the model has no batch dimension
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
+  bool decoupled = false;  // a request is answered by any number of responses
 };
 
 struct InstanceSpec {
@@ -88,33 +109,64 @@ struct InstanceSpec {
   int32_t device_id = 0;
 };
 
-// Where the bytes of one input of the next run go.
+// One input of a batch, before it is filled.
+struct InputShape {
+  bool present = true;
+  Dims dims;  // without the batch dimension; padded
+
+  bool operator==(const InputShape& other) const {
+    return present == other.present && dims == other.dims;
+  }
+  bool operator<(const InputShape& other) const {
+    return present != other.present ? present < other.present : dims < other.dims;
+  }
+};
+
+// Where the bytes of one input of the next run go. For BYTES, the caller sets it to what it has
+// gathered: the elements of the real rows, each a 4-byte little-endian length and that many bytes.
 struct InputBuffer {
-  char* data = nullptr;  // 64-byte aligned, `bytes` long
+  char* data = nullptr;  // 64-byte aligned, `bytes` long; null for BYTES and what is not present
   size_t bytes = 0;      // for the padded batch
+  // For each row of the padded batch, and each dimension that varies, how much of it is real, and 0
+  // for padding; null where nobody asks.
+  int32_t* lengths = nullptr;
+  size_t length_count = 0;
 };
 
 // Where the bytes of one output of the last run are: contiguous, row-major.
 struct OutputBuffer {
   const char* data = nullptr;
   size_t bytes = 0;
-  // With the batch dimension of the padded batch first, if the model has one; [1] for a scalar.
+  // With the batch dimension first, if the model has one, of at least the real rows; [1] for a
+  // scalar.
   Dims dims;
+  // BYTES: where each element starts, and the end of the last one.
+  std::vector<size_t> offsets;
 };
 
-// Runs one batch at a time: Prepare, fill the inputs, Run, read the outputs, Finish.
+// Runs one batch at a time: Prepare, fill the inputs, Run, read the outputs, Finish. A decoupled
+// model takes Start instead of Run, and then Next for each response.
 // Not thread-safe: each instance belongs to one thread at a time.
 class Instance {
  public:
   virtual ~Instance() = default;
-  // Readies storage for `rows` rows (1 if the model has no batch dimension) of inputs whose
-  // dimensions, without the batch, are `dims`, in the order of ModelDescription::inputs. The caller
-  // fills every byte: rows beyond `rows` are padding and are to be zero.
-  virtual Status Prepare(int64_t rows, const std::vector<Dims>& dims,
+  // Where it runs: "cpu:0".
+  virtual const std::string& Device() const = 0;
+  // Readies storage for `rows` rows (1 if the model has no batch dimension) of inputs of `shapes`,
+  // in the order of ModelDescription::inputs. The caller fills every byte: rows beyond `rows`, and
+  // what is beyond the real dimensions, are padding and are to be zero.
+  virtual Status Prepare(int64_t rows, const std::vector<InputShape>& shapes,
                          std::vector<InputBuffer>* inputs) = 0;
+  // The rows of what was prepared, with padding.
+  virtual int64_t PaddedRows() const = 0;
   // Runs what was prepared. The outputs, in the order of ModelDescription::outputs, stay valid
   // until Finish.
-  virtual Status Run(std::vector<OutputBuffer>* outputs) = 0;
+  virtual Status Run(const std::vector<InputBuffer>& inputs,
+                     std::vector<OutputBuffer>* outputs) = 0;
+  // Begins what was prepared.
+  virtual Status Start(const std::vector<InputBuffer>& inputs) = 0;
+  // The outputs of the next response, valid until the next call; *end is set after the last one.
+  virtual Status Next(std::vector<OutputBuffer>* outputs, bool* end) = 0;
   // Gives up the outputs of the last Run. Must follow every Prepare, whatever came of it.
   virtual void Finish() = 0;
 };

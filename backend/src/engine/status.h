@@ -20,6 +20,7 @@ enum class Code {
   kUnavailable = 4,
   kUnsupported = 5,
   kAlreadyExists = 6,
+  kCancelled = 7,  // since release 23.10
 };
 
 class [[nodiscard]] Status {
@@ -27,12 +28,21 @@ class [[nodiscard]] Status {
   Status() = default;
   Status(Code code, std::string message) : ok_(false), code_(code), message_(std::move(message)) {}
 
+  // A failure after which nothing on the device can be expected to work.
+  static Status Fatal(std::string message) {
+    Status status(Code::kUnavailable, std::move(message));
+    status.fatal_ = true;
+    return status;
+  }
+
   bool ok() const { return ok_; }
+  bool fatal() const { return fatal_; }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
  private:
   bool ok_ = true;
+  bool fatal_ = false;
   Code code_ = Code::kUnknown;
   std::string message_;
 };

@@ -24,17 +24,30 @@ EXPORTED_FILE = "model.jaxexport"
 # Where Triton finds a model without any config.pbtxt: see docs/model_contract.md.
 PACKAGE_DIRECTORY = "model.jax"
 
-_SIGNATURE_KEYS = ("inputs", "outputs", "max_batch_size")
+_SIGNATURE_KEYS = ("inputs", "outputs", "max_batch_size", "lengths", "optional", "state")
 _module_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """``SIGNATURE`` of a model.py; None where the author left a part out."""
+    """``SIGNATURE`` of a model.py; None where the author left a part out.
+
+    Attributes:
+        inputs: what clients send.
+        outputs: what they get.
+        max_batch_size: 0 where the model has no batch dimension.
+        lengths: by input, what its dimensions that vary, or its strings, are padded to.
+        optional: inputs that a request may leave out.
+        state: what Triton keeps for a sequence: inputs, whose new values are the outputs of the
+            same names.
+    """
 
     inputs: tuple[TensorSpec, ...] | None = None
     outputs: tuple[TensorSpec, ...] | None = None
     max_batch_size: int | None = None
+    lengths: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    state: tuple[TensorSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,9 +125,12 @@ class AuthorModel:
 
     Attributes:
         directory: of model.py, for messages.
+        module: model.py itself; None for an exported model.
         predict: the function to trace.
+        has_predict: whether the author wrote one; if not, it refuses.
         preprocess: NumPy to NumPy before it, or None.
         postprocess: NumPy to NumPy after it, or None.
+        stream: a generator of responses, which makes the model decoupled, or None.
         signature: what the author declared.
         params: a pytree of arrays; None where the model has no weights.
         missing_weights: for messages: what was looked for, where there are no weights.
@@ -124,15 +140,23 @@ class AuthorModel:
     """
 
     directory: Path
+    module: ModuleType | None
     predict: Callable[..., Any]
+    has_predict: bool
     preprocess: Callable[[dict[str, Any]], Any] | None
     postprocess: Callable[[dict[str, Any]], Any] | None
+    stream: Callable[..., Any] | None
     signature: Signature
     params: Any
     missing_weights: str
     source: str = "SIGNATURE of model.py"
     platforms: tuple[str, ...] | None = None
     needs_x64: bool = False
+
+    def close(self) -> None:
+        """Take the model's code out of Python's table of modules."""
+        if self.module is not None:
+            forget(self.module)
 
 
 def _import(path: Path, doing: str) -> ModuleType:
@@ -190,11 +214,42 @@ def _signature(module: ModuleType, path: Path) -> Signature:
     ):
         refuse(f"{where}['max_batch_size'] must be an integer >= 0, got {max_batch_size!r}")
 
+    inputs = None if given.get("inputs") is None else list(given["inputs"])
+
+    def known_input(name: Any, key: str) -> str:
+        if not isinstance(name, str) or (inputs is not None and name not in inputs):
+            refuse(f"{where}[{key!r}]: {name!r} is not one of the inputs ({inputs})")
+        return name
+
+    lengths = given.get("lengths", {})
+    if not isinstance(lengths, Mapping):
+        refuse(f"{where}['lengths'] must be a dict of input name -> lengths, got {lengths!r}")
+    for name, sizes in lengths.items():
+        known_input(name, "lengths")
+        if (
+            not isinstance(sizes, list | tuple)
+            or not sizes
+            or not all(
+                isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes
+            )
+        ):
+            refuse(f"{where}['lengths'][{name!r}] must be a list of integers > 0, got {sizes!r}")
+    optional = given.get("optional", ())
+    if isinstance(optional, str) or not isinstance(optional, list | tuple | set):
+        refuse(f"{where}['optional'] must be a list of input names, got {optional!r}")
+
     def specs(key: str) -> tuple[TensorSpec, ...] | None:
         value = given.get(key)
         return None if value is None else author_specs(value, f"{where}[{key!r}]")
 
-    return Signature(specs("inputs"), specs("outputs"), max_batch_size)
+    return Signature(
+        inputs=specs("inputs"),
+        outputs=specs("outputs"),
+        max_batch_size=max_batch_size,
+        lengths={name: tuple(sorted(set(sizes))) for name, sizes in lengths.items()},
+        optional=tuple(known_input(name, "optional") for name in optional),
+        state=specs("state") or (),
+    )
 
 
 def find_model_directory(version_directory: Path) -> Path:
@@ -236,8 +291,17 @@ def load_author_model(
     path = directory / MODEL_FILE
     module = _import(path, doing)
     predict = _function(module, "predict", path)
+    stream = _function(module, "stream", path)
+    has_predict = predict is not None
     if predict is None:
-        refuse(f"{path} has no function predict(params, **inputs)")
+        if stream is None:
+            refuse(f"{path} has no function predict(params, **inputs)")
+
+        def predict(*_: Any, **__: Any) -> Any:
+            refuse(f"{path} has no function predict(params, **inputs)")
+
+    elif stream is not None and _function(module, "preprocess", path) is not None:
+        refuse(f"{path}: preprocess does not go with stream, which is host code itself")
     load = _function(module, "load", path)
     missing = ""
     if load is not None:
@@ -250,9 +314,12 @@ def load_author_model(
             missing = f"{found.missing}, and {MODEL_FILE} has no load(context)"
     return AuthorModel(
         directory=directory,
+        module=module,
         predict=predict,
+        has_predict=has_predict,
         preprocess=_function(module, "preprocess", path),
         postprocess=_function(module, "postprocess", path),
+        stream=stream,
         signature=_signature(module, path),
         params=params,
         missing_weights=missing,

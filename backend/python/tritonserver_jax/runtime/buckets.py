@@ -36,6 +36,11 @@ class Buckets:
             )
         self.sizes = tuple(sorted({*chosen, max_batch_size}))
 
+    @property
+    def preferred(self) -> tuple[int, ...]:
+        """Sizes for the dynamic batcher to prefer: those without padding."""
+        return tuple(size for size in self.sizes if size > 1)
+
     def fit(self, rows: int) -> int:
         """The smallest bucket that holds `rows` rows.
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonserver_jax.runtime.dtypes import DType, dtype_of_config
-from tritonserver_jax.runtime.errors import refuse
+from tritonserver_jax.runtime.errors import Code, refuse
+from tritonserver_jax.runtime.sequence import declare_states
 from tritonserver_jax.runtime.tensors import Dims, TensorSpec, dims_agree
 
 Kind = Literal["input", "output"]
@@ -27,6 +28,8 @@ class ConfigTensor:
     name: str
     dtype: DType | None
     dims: Dims | None
+    optional: bool = False
+    ragged: bool = False
 
 
 def config_tensors(config: Mapping[str, Any], kind: Kind) -> tuple[ConfigTensor, ...]:
@@ -43,7 +46,17 @@ def config_tensors(config: Mapping[str, Any], kind: Kind) -> tuple[ConfigTensor,
             shape = entry.get("dims") or None
         dims = None if shape is None else tuple(int(dim) for dim in shape)
         dtype = dtype_of_config(str(entry.get("data_type", "")), f"{kind} '{name}'")
-        tensors.append(ConfigTensor(name, dtype, dims))
+        if entry.get("is_shape_tensor"):
+            refuse(f"{kind} '{name}': is_shape_tensor is for TensorRT", Code.UNSUPPORTED)
+        tensors.append(
+            ConfigTensor(
+                name,
+                dtype,
+                dims,
+                optional=bool(entry.get("optional")),
+                ragged=bool(entry.get("allow_ragged_batch")),
+            )
+        )
     return tuple(tensors)
 
 
@@ -120,7 +133,17 @@ def merge(
                 f"{kind} '{tensor.name}': config.pbtxt says dims {list(dims)}, but {source} has "
                 f"{list(known.dims)} (both without the batch dimension)"
             )
-        merged.append(TensorSpec(tensor.name, dtype, dims))
+        follows = known.follows if known is not None else ()
+        merged.append(
+            TensorSpec(
+                tensor.name,
+                dtype,
+                dims,
+                optional=tensor.optional,
+                ragged=tensor.ragged,
+                follows=follows,
+            )
+        )
     if not (config_chooses and listed):
         merged.extend(by_name.values())
     return tuple(merged)
@@ -135,6 +158,8 @@ def _complete_tensors(
         entry = entries.get(spec.name, {"name": spec.name})
         if entry.get("data_type", "TYPE_INVALID") in ("", "TYPE_INVALID"):
             entry["data_type"] = spec.dtype.config_name
+        if spec.optional:
+            entry["optional"] = True
         if not entry.get("dims"):
             if spec.dims:
                 entry["dims"] = list(spec.dims)
@@ -154,13 +179,30 @@ def complete(
     max_batch_size: int,
     inputs: Sequence[TensorSpec],
     outputs: Sequence[TensorSpec],
+    states: Sequence[TensorSpec] = (),
+    decoupled: bool = False,
+    preferred: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """The configuration with everything that the model knows and the author left open."""
+    """The configuration with everything that the model knows and the author left open.
+
+    Args:
+        config: as the author wrote it.
+        max_batch_size: of the model.
+        inputs: what clients send.
+        outputs: what they get.
+        states: what the model declares for Triton to keep for a sequence.
+        decoupled: whether a request is answered by any number of responses.
+        preferred: batch sizes for the dynamic batcher to prefer.
+    """
     completed = copy.deepcopy(dict(config))
     completed["max_batch_size"] = max_batch_size
     batching = max_batch_size > 0
     _complete_tensors(completed, "input", inputs, batching=batching)
     _complete_tensors(completed, "output", outputs, batching=batching)
+    if states:
+        declare_states(completed, tuple(states))
+    if decoupled:
+        completed.setdefault("model_transaction_policy", {})["decoupled"] = True
     if max_batch_size > 1 and not any(scheduler in completed for scheduler in _SCHEDULERS):
-        completed["dynamic_batching"] = {}
+        completed["dynamic_batching"] = {"preferred_batch_size": list(preferred)}
     return completed

@@ -78,14 +78,15 @@ def dtype_of_config(name: str, tensor: str) -> DType | None:
     return dtype
 
 
-def dtype_of_array(numpy_dtype: Any, tensor: str) -> DType:
+def dtype_of_array(numpy_dtype: Any, tensor: str, code: Code = Code.UNSUPPORTED) -> DType:
     """The type of a NumPy or JAX array, or a refusal naming `tensor`."""
-    dtype = _BY_NUMPY.get(np.dtype(numpy_dtype))
+    known = np.dtype(numpy_dtype)
+    dtype = _BY_NAME["BYTES"] if known.kind in "SU" else _BY_NUMPY.get(known)
     if dtype is None:
         refuse(
             f"{tensor}: Triton has no data type for {np.dtype(numpy_dtype).name}; expected one of "
-            + ", ".join(str(known) for known in _BY_NUMPY),
-            Code.UNSUPPORTED,
+            + ", ".join(one.numpy.name for one in DTYPES if not one.is_bytes),
+            code,
         )
     return dtype
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import logging
 import os
 import platform
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from tritonserver_jax.runtime import log
+from tritonserver_jax.runtime import log, settings
+from tritonserver_jax.runtime.events import Observe
 
 # Modules of the standard library that wrap libraries of which the server process may hold another
 # version (the server's own OpenSSL, for one). Imported with RTLD_DEEPBIND, each binds to its own.
@@ -30,18 +31,28 @@ def _import_clashing_modules() -> None:
         sys.setdlopenflags(flags)
 
 
-def initialize(write_log: log.LogFunction) -> None:
+def initialize(write_log: log.LogFunction, given_settings: str) -> None:
     """Set JAX up, once per process; a repeated call is harmless.
 
     Args:
         write_log: writes a line to Triton's log: level, file, line, message.
+        given_settings: what the server was started with, by key, as JSON.
+
+    Raises:
+        BackendError: INVALID_ARG naming a setting that is not right.
     """
     log.install(write_log)
+    chosen = settings.parse_settings(json.loads(given_settings))
+    settings.apply(chosen)
     _import_clashing_modules()
-    import jax
+    import jax  # only now that the log, the libraries and the environment's variables are in place
 
     # A call returns when it is done anyway: handing it to another thread only costs time.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    if chosen.cpu_devices is not None:
+        jax.config.update("jax_num_cpu_devices", chosen.cpu_devices)
+    if chosen.log_detail == "detailed":
+        logging.getLogger("jax").setLevel(logging.DEBUG)
     devices = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
     log.info(
         f"Python {platform.python_version()} in {sys.prefix}, JAX {jax.__version__}, "
@@ -49,17 +60,17 @@ def initialize(write_log: log.LogFunction) -> None:
     )
 
 
-def load_model(request: str, compiled: Callable[[float], None]) -> object:
+def load_model(request: str, observe: Observe) -> object:
     """Load a model.
 
     Args:
         request: ``ModelSpec`` of ``engine.h``, as JSON.
-        compiled: called with the seconds that each compilation took.
+        observe: told of what happens to the model's programs.
 
     Returns:
         A `tritonserver_jax.runtime.model.Model`.
     """
-    from tritonserver_jax.runtime.model import Model
+    from tritonserver_jax.runtime.model import Model  # imports JAX
 
     spec = json.loads(request)
     return Model(
@@ -69,5 +80,5 @@ def load_model(request: str, compiled: Callable[[float], None]) -> object:
         config=json.loads(spec["config"]),
         complete_config=spec["complete_config"],
         default_max_batch_size=spec["default_max_batch_size"],
-        compiled=compiled,
+        observe=observe,
     )

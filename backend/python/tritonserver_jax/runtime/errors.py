@@ -24,14 +24,21 @@ class Code(enum.IntEnum):
     UNAVAILABLE = 4
     UNSUPPORTED = 5
     ALREADY_EXISTS = 6
+    CANCELLED = 7
 
 
 class BackendError(Exception):
-    """A failure that is already in words: what it concerns, expected, got, what to do."""
+    """A failure that is already in words: what it concerns, expected, got, what to do.
 
-    def __init__(self, code: Code, message: str) -> None:
+    Attributes:
+        code: for the client.
+        fatal: whether nothing on the device can be expected to work after it.
+    """
+
+    def __init__(self, code: Code, message: str, *, fatal: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.fatal = fatal
 
 
 def refuse(message: str, code: Code = Code.INVALID_ARG) -> NoReturn:
@@ -43,12 +50,38 @@ def refuse(message: str, code: Code = Code.INVALID_ARG) -> NoReturn:
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
 
+# What XLA says of a device that does not recover: every later call on it fails too.
+_DEVICE_LOST = (
+    "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "CUDA_ERROR_LAUNCH_FAILED",
+    "CUDA_ERROR_ECC_UNCORRECTABLE",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+    "CUDA_ERROR_MISALIGNED_ADDRESS",
+    "CUDA_ERROR_INVALID_PC",
+    "CUDA_ERROR_ASSERT",
+    "CUDA_ERROR_DEVICE_UNAVAILABLE",
+    "CUDA_ERROR_SYSTEM_NOT_READY",
+    "an illegal memory access was encountered",
+    "unspecified launch failure",
+    "uncorrectable ECC error",
+    "device-side assert triggered",
+)
+
+
+def _says(error: BaseException, signs: tuple[str, ...]) -> bool:
+    # Only what the runtime of JAX raises: a model's own exception may say anything.
+    return type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError") and any(
+        sign in str(error) for sign in signs
+    )
+
+
+def _is_fatal(error: BaseException) -> bool:
+    return _says(error, _DEVICE_LOST)
+
+
 def _code_of(error: BaseException) -> Code:
-    if isinstance(error, MemoryError):
-        return Code.UNAVAILABLE
-    if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError") and any(
-        sign in str(error) for sign in _OUT_OF_MEMORY
-    ):
+    if isinstance(error, MemoryError) or _says(error, _OUT_OF_MEMORY) or _is_fatal(error):
         return Code.UNAVAILABLE
     return Code.INTERNAL
 
@@ -89,7 +122,8 @@ def model_code_error(doing: str, error: BaseException, directory: Path) -> Backe
     log.error(f"{doing} failed\n" + "".join(traceback.format_exception(error)).rstrip())
     place = _place(error, directory)
     where = f" ({place})" if place else ""
-    return BackendError(_code_of(error), f"{doing} raised {_summary(error)}{where}")
+    message = f"{doing} raised {_summary(error)}{where}"
+    return BackendError(_code_of(error), message, fatal=_is_fatal(error))
 
 
 @contextmanager
@@ -106,12 +140,12 @@ def model_code(doing: str, directory: Path) -> Iterator[None]:
         raise model_code_error(doing, error, directory) from error
 
 
-def describe(error: BaseException) -> tuple[int, str]:
-    """Code and message of any exception, for the C++ side.
+def describe(error: BaseException) -> tuple[int, str, bool]:
+    """Code, message, and whether it is fatal, of any exception, for the C++ side.
 
     An exception that is no `BackendError` is a bug of this runtime: its traceback goes to the log.
     """
     if isinstance(error, BackendError):
-        return int(error.code), str(error)
+        return int(error.code), str(error), error.fatal
     log.error("unexpected error\n" + "".join(traceback.format_exception(error)).rstrip())
-    return int(_code_of(error)), _summary(error)
+    return int(_code_of(error)), _summary(error), _is_fatal(error)

@@ -87,9 +87,12 @@ def load_exported(
     signature = _signature(exported, arguments, path, context.config, version_directory.parent)
     return AuthorModel(
         directory=directory,
+        module=None,
         predict=_predict(exported, arguments),
+        has_predict=True,
         preprocess=None,
         postprocess=None,
+        stream=None,
         signature=signature,
         params=params if arguments.takes_params else None,
         missing_weights="",

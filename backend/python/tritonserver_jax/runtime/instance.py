@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,30 @@ from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.buckets import Buckets
 from tritonserver_jax.runtime.dtypes import dtype_of_array
 from tritonserver_jax.runtime.errors import Code, refuse
-from tritonserver_jax.runtime.program import DevicePrograms, shapes_of
+from tritonserver_jax.runtime.events import Event
+from tritonserver_jax.runtime.program import (
+    Argument,
+    Arguments,
+    DevicePrograms,
+    Predict,
+    data_arguments,
+    flatten_outputs,
+)
+from tritonserver_jax.runtime.strings import (
+    Strings,
+    from_strings,
+    to_elements,
+    to_objects,
+    to_strings,
+)
 from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
 
 # What XLA on CPU wants of an input to take it without a copy.
 _ALIGNMENT = 64
 
+Array = np.ndarray[Any, Any]
 Outputs = Sequence[Any]
+Elements = list[bytes]
 
 
 def aligned_bytes(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -30,46 +48,58 @@ def aligned_bytes(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return memory[start : start + size]
 
 
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How to run a batch of one size.
 
     Attributes:
-        call: takes nothing, runs what is in the input memory, and returns the outputs in order;
-            each has the buffer protocol.
-        buffers: the input memory, one flat array of bytes per input.
+        call: takes the elements of each BYTES input, a list each, runs them with what is in the
+            input memory, and returns the outputs in order: objects with the buffer protocol, or for
+            BYTES a list of elements and the dimensions. Of a decoupled model: an iterator of such.
+        padded_rows: rows of the padded batch.
+        buffers: the input memory, one flat array of bytes per input; None for BYTES and for an
+            input that is not there.
+        lengths: ``int32[padded rows, dimensions that vary]`` per input, to be filled; None where
+            nobody asks.
         arrays: the same memory as `call` sees it.
     """
 
-    __slots__ = ("arrays", "buffers", "call")
-
-    def __init__(
-        self,
-        call: Callable[[], Outputs],
-        buffers: tuple[np.ndarray[Any, Any], ...],
-        arrays: tuple[np.ndarray[Any, Any], ...],
-    ) -> None:
-        self.call = call
-        self.buffers = buffers
-        self.arrays = arrays
+    call: Callable[..., Any]
+    padded_rows: int
+    buffers: tuple[Array | None, ...]
+    lengths: tuple[Array | None, ...]
+    arrays: tuple[Array, ...]
 
 
-def _exporter(specs: Sequence[TensorSpec]) -> Callable[[Outputs], Outputs] | None:
-    """What makes outputs readable through the buffer protocol, or None where they all are.
+class StreamContext:
+    """What a model's own ``stream(context, **inputs)`` gets.
 
-    bfloat16 is unknown to the buffer protocol: its bytes go out as 16-bit integers.
+    Attributes:
+        params: the parameters, on the device.
     """
-    which = [index for index, spec in enumerate(specs) if spec.dtype.name == "BF16"]
-    if not which:
-        return None
 
-    def export(outputs: Outputs) -> Outputs:
-        exported = list(outputs)
-        for index in which:
-            array = np.ascontiguousarray(np.asarray(outputs[index]))
-            exported[index] = array.view(np.uint16)
-        return exported
+    def __init__(self, programs: DevicePrograms) -> None:
+        self._programs = programs
+        self.params = programs.params
 
-    return export
+    def predict(self, **inputs: Any) -> dict[str, Any]:
+        """Call the compiled ``predict``; it is compiled when its inputs have new shapes."""
+        arrays = {name: np.asarray(array) for name, array in inputs.items()}
+        program = self._programs.program(data_arguments(arrays), in_traffic=True)
+        self._programs.observe(Event.PREDICTED)
+        outputs = program(tuple(arrays.values()))
+        return dict(zip(self._programs.output_names, outputs, strict=True))
+
+
+@dataclass
+class _Input:
+    """One input of a plan."""
+
+    spec: TensorSpec
+    shape: tuple[int, ...]  # of the padded batch
+    real_shape: tuple[int, ...]  # of the real rows
+    array: Array | None = None  # on the input memory; None for BYTES
+    lengths: Array | None = None
 
 
 class Instance:
@@ -80,94 +110,141 @@ class Instance:
         *,
         doing: str,
         author: AuthorModel,
+        predict: Predict,
         programs: DevicePrograms,
         buckets: Buckets,
         inputs: Sequence[TensorSpec],
         outputs: Sequence[TensorSpec],
     ) -> None:
         """Set up and compile every batch size that is known beforehand."""
+        self.device_name = programs.device_name
         self._doing = doing
         self._author = author
+        self._predict = predict
         self._programs = programs
         self._buckets = buckets
+        self._batching = bool(buckets.sizes)
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
-        self._export = _exporter(outputs)
-        self._memory: list[np.ndarray[Any, np.dtype[np.uint8]] | None] = [None] * len(inputs)
+        self._plain_outputs = all(
+            spec.dtype.name not in ("BF16", "BYTES") for spec in self._outputs
+        )
+        self._memory: dict[int, np.ndarray[Any, np.dtype[np.uint8]]] = {}
         self._ready = False
-        self._compile_known_sizes()
+        if author.stream is None:
+            self._warm_up()
         self._ready = True
 
-    def _compile_known_sizes(self) -> None:
-        if any(-1 in spec.dims for spec in self._inputs):
-            return  # no size is known before a request brings one
-        dims = [list(spec.dims) for spec in self._inputs]
-        for rows in reversed(self._buckets.sizes or (1,)):  # the largest first: it sizes the memory
-            plan = self.plan(rows, dims)
-            outputs = plan.call()
-            for output in outputs:
-                memoryview(output).release()  # waits for it, and fails here if running it failed
+    # -- before the first request ---------------------------------------------------------------
 
-    def plan(self, rows: int, dims: Sequence[Sequence[int]]) -> Plan:
+    def _known_shapes(self) -> Iterator[list[list[int] | None]]:
+        """Every set of input shapes that is known before a request brings it."""
+        if any(-1 in spec.dims and not spec.lengths for spec in self._inputs):
+            return
+        lengths = sorted({n for s in self._inputs for n in s.lengths if -1 in s.dims}) or [0]
+
+        def shape(spec: TensorSpec, length: int) -> list[int]:
+            fit = next((n for n in spec.lengths if n >= length), length)
+            return [fit if dim == -1 else dim for dim in spec.dims]
+
+        for length in reversed(lengths):
+            yield [shape(spec, length) for spec in self._inputs]
+            if any(spec.optional for spec in self._inputs):
+                yield [None if s.optional else shape(s, length) for s in self._inputs]
+
+    def _warm_up(self) -> None:
+        for shapes in self._known_shapes():
+            # The largest first: it sizes the memory.
+            for rows in reversed(self._buckets.sizes or (1,)):
+                plan = self.plan(rows, shapes)
+                elements = [
+                    [b""] * (rows * math.prod(shape))
+                    for spec, shape in zip(self._inputs, shapes, strict=True)
+                    if spec.dtype.is_bytes and shape is not None
+                ]
+                for output in plan.call(*elements):
+                    if not isinstance(output, tuple):
+                        memoryview(output).release()  # waits for it, and fails here if it failed
+
+    # -- input memory ---------------------------------------------------------------------------
+
+    def plan(self, rows: int, shapes: Sequence[Sequence[int] | None]) -> Plan:
         """How to run `rows` rows.
 
         Args:
             rows: real rows of the batch; 1 where the model has no batch dimension.
-            dims: of each input, without the batch dimension.
+            shapes: padded dimensions of each input, without the batch; None for one that is not
+                there.
         """
-        batching = bool(self._buckets.sizes)
-        bucket = self._buckets.fit(max(rows, 1)) if batching else 1
-        buffers = []
-        arrays = []
-        for index, (spec, input_dims) in enumerate(zip(self._inputs, dims, strict=True)):
-            shape = (bucket, *input_dims) if batching else tuple(input_dims)
-            if not batching and spec.dims == ():
-                shape = ()  # to Triton, and so to the C++ side, a scalar is one element
-            dtype = spec.dtype.numpy
-            buffer = self._input_memory(index, math.prod(shape) * dtype.itemsize)
-            buffers.append(buffer)
-            arrays.append(buffer.view(dtype).reshape(shape))
-        inputs = tuple(arrays)
-        call = self._caller(inputs, rows if batching else None, bucket)
-        return Plan(call, tuple(buffers), inputs)
+        bucket = self._buckets.fit(max(rows, 1)) if self._batching else 1
+        inputs: list[_Input | None] = []
+        for index, (spec, dims) in enumerate(zip(self._inputs, shapes, strict=True)):
+            if dims is None:
+                inputs.append(None)
+                continue
+            shape = (bucket, *dims) if self._batching else tuple(dims)
+            real = (rows, *dims) if self._batching else tuple(dims)
+            if not self._batching and spec.dims == ():
+                shape = real = ()  # to Triton, and so to the C++ side, a scalar is one element
+            one = _Input(spec, shape, real)
+            if not spec.dtype.is_bytes:
+                memory = self._input_memory(index, math.prod(shape) * spec.dtype.numpy.itemsize)
+                one.array = memory.view(spec.dtype.numpy).reshape(shape)
+                if self._predict.wants_masks and -1 in spec.dims:
+                    leading = (bucket,) if self._batching else ()
+                    one.lengths = np.zeros((*leading, spec.dims.count(-1)), np.int32)
+            inputs.append(one)
+        present = [one for one in inputs if one is not None]
+        return Plan(
+            call=self._caller(present, rows if self._batching else None, bucket),
+            padded_rows=bucket,
+            buffers=tuple(
+                None if one is None or one.array is None else one.array.reshape(-1).view(np.uint8)
+                for one in inputs
+            ),
+            lengths=tuple(None if one is None else one.lengths for one in inputs),
+            arrays=tuple(one.array for one in present if one.array is not None),
+        )
 
     def _input_memory(self, index: int, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """`size` bytes for input number `index`: all batch sizes of an instance share them."""
-        memory = self._memory[index]
+        memory = self._memory.get(index)
         if memory is None or memory.nbytes < size:
             memory = self._memory[index] = aligned_bytes(size)
         return memory[:size]
 
     def drop_buffers(self) -> None:
         """Leave the input memory to whoever still holds it; the next plan gets its own."""
-        self._memory = [None] * len(self._inputs)
+        self._memory = {}
 
     def close(self) -> None:
         """Give up what the instance holds."""
         self.drop_buffers()
 
-    def _caller(
-        self, arrays: tuple[np.ndarray[Any, Any], ...], rows: int | None, bucket: int
-    ) -> Callable[[], Outputs]:
-        if self._author.preprocess is None and self._author.postprocess is None:
-            names = [spec.name for spec in self._inputs]
-            program = self._programs.program(
-                shapes_of(dict(zip(names, arrays, strict=True))), in_traffic=self._ready
-            )
-            export = self._export
-            run = lambda: program(arrays)  # noqa: E731
-            if export is not None:
-                run = lambda: export(program(arrays))  # noqa: E731
-            return self._guarded(run)
-        return self._guarded(lambda: self._call_with_host_code(arrays, rows, bucket))
+    # -- running --------------------------------------------------------------------------------
 
-    def _guarded(self, run: Callable[[], Outputs]) -> Callable[[], Outputs]:
+    def _caller(self, inputs: list[_Input], rows: int | None, bucket: int) -> Callable[..., Any]:
+        if self._author.stream is not None:
+            return lambda *elements: self._stream(inputs, elements, rows)
+        if self._author.preprocess is not None or self._author.postprocess is not None:
+            return self._guarded(
+                lambda *elements: self._run_with_host_code(inputs, elements, rows, bucket)
+            )
+        if any(one.spec.dtype.is_bytes for one in inputs):
+            return self._guarded(lambda *elements: self._run_strings(inputs, elements))
+        arguments, arrays = self._arguments(inputs)
+        program = self._programs.program(arguments, in_traffic=self._ready)
+        if self._plain_outputs:
+            return self._guarded(lambda: program(arrays))
+        return self._guarded(lambda: self._exported(program(arrays), rows))
+
+    def _guarded(self, run: Callable[..., Any]) -> Callable[..., Any]:
         doing = f"{self._doing}: predict"
         directory = self._author.directory
 
-        def call() -> Outputs:
+        def call(*elements: Elements) -> Any:
             try:
-                return run()
+                return run(*elements)
             except errors.BackendError:
                 raise
             except BaseException as error:
@@ -175,61 +252,159 @@ class Instance:
 
         return call
 
-    def _call_with_host_code(
-        self, arrays: tuple[np.ndarray[Any, Any], ...], rows: int | None, bucket: int
+    def _arguments(self, inputs: Iterable[_Input]) -> tuple[Arguments, tuple[Array, ...]]:
+        """Arguments of the compiled function, and the arrays to pass, of inputs without BYTES."""
+        arguments: list[Argument] = []
+        arrays: list[Array] = []
+        for one in inputs:
+            if one.array is None:
+                continue
+            arguments.append(Argument(one.spec.name, "data", one.shape, one.array.dtype))
+            arrays.append(one.array)
+            if one.lengths is not None:
+                lead = len(one.shape) - len(one.spec.dims)
+                varying = tuple(i + lead for i, dim in enumerate(one.spec.dims) if dim == -1)
+                arguments.append(
+                    Argument(
+                        one.spec.name, "lengths", one.lengths.shape, one.lengths.dtype, varying
+                    )
+                )
+                arrays.append(one.lengths)
+        return tuple(arguments), tuple(arrays)
+
+    def _run_strings(self, inputs: list[_Input], elements: Sequence[Elements]) -> Outputs:
+        """Run a compiled function that takes strings as `Strings`."""
+        arguments, arrays = self._arguments(inputs)
+        given = iter(elements)
+        for one in inputs:
+            if not one.spec.dtype.is_bytes:
+                continue
+            strings = to_strings(next(given), one.shape, one.spec.lengths, one.spec.name)
+            name = one.spec.name
+            arguments += (
+                Argument(name, "bytes", strings.bytes.shape, strings.bytes.dtype),
+                Argument(name, "string_lengths", strings.lengths.shape, strings.lengths.dtype),
+            )
+            arrays += (strings.bytes, strings.lengths)
+        program = self._programs.program(arguments, in_traffic=self._ready)
+        return self._exported(program(arrays), None)
+
+    def _host_inputs(
+        self, inputs: list[_Input], elements: Sequence[Elements], rows: int | None
+    ) -> dict[str, Any]:
+        """The inputs as host code sees them: the real rows only."""
+        given = iter(elements)
+        arrays: dict[str, Any] = {}
+        for one in inputs:
+            if one.spec.dtype.is_bytes:
+                arrays[one.spec.name] = to_objects(next(given), one.real_shape)
+            elif one.array is not None:
+                arrays[one.spec.name] = one.array if rows is None else one.array[:rows]
+        return arrays
+
+    def _run_with_host_code(
+        self,
+        inputs: list[_Input],
+        elements: Sequence[Elements],
+        rows: int | None,
+        bucket: int,
     ) -> Outputs:
-        # The author's host code sees the real rows only; padding is between the two.
         directory = self._author.directory
-        inputs: Mapping[str, Any] = {
-            spec.name: array[:rows] if rows is not None else array
-            for spec, array in zip(self._inputs, arrays, strict=True)
-        }
+        arrays: Mapping[str, Any] = self._host_inputs(inputs, elements, rows)
         if self._author.preprocess is not None:
             with errors.model_code(f"{self._doing}: preprocess", directory):
-                inputs = self._author.preprocess(dict(inputs))
-            inputs = checked_arrays(inputs, f"{self._doing}: preprocess")
+                arrays = self._author.preprocess(dict(arrays))
+            arrays = checked_arrays(arrays, f"{self._doing}: preprocess")
         if rows is not None:
-            inputs = {name: _pad(array, rows, bucket, name) for name, array in inputs.items()}
-        program = self._programs.program(shapes_of(inputs), in_traffic=self._ready)
-        result = program(tuple(inputs.values()))
-        names = self._programs.output_names
-        outputs = {
-            name: np.asarray(array)[:rows] if rows is not None else np.asarray(array)
-            for name, array in zip(names, result, strict=True)
+            arrays = {name: _pad(array, rows, bucket, name) for name, array in arrays.items()}
+        program = self._programs.program(data_arguments(arrays), in_traffic=self._ready)
+        result = program(tuple(arrays.values()))
+        if self._author.postprocess is None:
+            return self._exported(result, rows)
+        outputs: Mapping[str, Any] = {
+            name: _host_output(array, rows)
+            for name, array in zip(self._programs.output_names, result, strict=True)
         }
-        if self._author.postprocess is not None:
-            with errors.model_code(f"{self._doing}: postprocess", directory):
-                outputs = self._author.postprocess(outputs)
-            outputs = checked_arrays(outputs, f"{self._doing}: postprocess")
-        ordered = [self._checked_output(spec, outputs, rows) for spec in self._outputs]
-        return ordered if self._export is None else self._export(ordered)
+        with errors.model_code(f"{self._doing}: postprocess", directory):
+            outputs = self._author.postprocess(dict(outputs))
+        return self._checked(checked_arrays(outputs, f"{self._doing}: postprocess"), rows)
 
-    def _checked_output(
-        self, spec: TensorSpec, outputs: Mapping[str, Any], rows: int | None
-    ) -> np.ndarray[Any, Any]:
-        array = outputs.get(spec.name)
-        expected = f"{spec.dtype.name}{[*([] if rows is None else [rows]), *spec.dims]}"
-        if array is None:
-            refuse(
-                f"{self._doing}: output '{spec.name}' is missing; got {', '.join(outputs)}",
-                Code.INTERNAL,
-            )
-        dtype = dtype_of_array(array.dtype, f"{self._doing}: output '{spec.name}'")
-        dims = array.shape if rows is None else array.shape[1:]
-        if dtype != spec.dtype or (rows is not None and array.shape[:1] != (rows,)):
-            fits = False
-        else:
-            fits = dims_agree(dims, spec.dims)
-        if not fits:
-            refuse(
-                f"{self._doing}: output '{spec.name}': expected {expected}, got "
-                f"{dtype.name}{list(array.shape)}",
-                Code.INTERNAL,
-            )
-        return np.ascontiguousarray(array)
+    def _stream(
+        self, inputs: list[_Input], elements: Sequence[Elements], rows: int | None
+    ) -> Iterator[Outputs]:
+        """The responses of a decoupled model to one request."""
+        doing = f"{self._doing}: stream"
+        directory = self._author.directory
+        assert self._author.stream is not None  # noqa: S101 - only called where it is
+        # Copies: the generator may use them long after the input memory holds something else.
+        arrays = {
+            name: array.copy() for name, array in self._host_inputs(inputs, elements, rows).items()
+        }
+        with errors.model_code(doing, directory):
+            responses = iter(self._author.stream(StreamContext(self._programs), **arrays))
+        try:
+            while True:
+                with errors.model_code(doing, directory):
+                    try:
+                        response = next(responses)
+                    except StopIteration:
+                        return
+                outputs = flatten_outputs(response, doing)
+                host = {name: _host_output(array, None) for name, array in outputs.items()}
+                yield self._checked(host, rows)
+        finally:
+            close = getattr(responses, "close", None)
+            if close is not None:
+                with errors.model_code(doing, directory):
+                    close()
+
+    # -- outputs --------------------------------------------------------------------------------
+
+    def _exported(self, outputs: Outputs, rows: int | None) -> Outputs:
+        """Outputs of a compiled function as the C++ side takes them."""
+        return [
+            _export(spec, _host_output(array, rows) if spec.dtype.is_bytes else array)
+            for spec, array in zip(self._outputs, outputs, strict=True)
+        ]
+
+    def _checked(self, outputs: Mapping[str, Any], rows: int | None) -> Outputs:
+        """Outputs of host code, which may be anything, as the C++ side takes them."""
+        checked = []
+        for spec in self._outputs:
+            what = f"{self._doing}: output '{spec.name}'"
+            array = outputs.get(spec.name)
+            if array is None:
+                refuse(f"{what} is missing; got {', '.join(outputs) or 'none'}", Code.INTERNAL)
+            dtype = dtype_of_array(array.dtype, what, Code.INTERNAL)
+            expected = ([] if rows is None else [rows]) + list(spec.dims)
+            if dtype != spec.dtype or not dims_agree(array.shape, tuple(expected)):
+                refuse(
+                    f"{what}: expected {spec.dtype.name}{expected}, got "
+                    f"{dtype.name}{list(array.shape)}",
+                    Code.INTERNAL,
+                )
+            checked.append(_export(spec, np.ascontiguousarray(array)))
+        return checked
 
 
-def checked_arrays(given: Any, doing: str) -> dict[str, np.ndarray[Any, Any]]:
+def _export(spec: TensorSpec, array: Any) -> Any:
+    if spec.dtype.is_bytes:
+        return to_elements(array, spec.name)
+    if spec.dtype.name == "BF16":
+        # Unknown to the buffer protocol: its bytes go out as 16-bit integers.
+        host = np.ascontiguousarray(np.asarray(array)).reshape(array.shape)
+        return host.view(np.uint16)
+    return array
+
+
+def _host_output(array: Any, rows: int | None) -> Array:
+    if isinstance(array, Strings):
+        array = from_strings(array)
+    host = np.asarray(array)
+    return host if rows is None else host[:rows]
+
+
+def checked_arrays(given: Any, doing: str) -> dict[str, Array]:
     """What an author's host code returned, as NumPy arrays by name."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         refuse(
@@ -239,13 +414,20 @@ def checked_arrays(given: Any, doing: str) -> dict[str, np.ndarray[Any, Any]]:
     return {name: np.asarray(array) for name, array in given.items()}
 
 
-def _pad(array: np.ndarray[Any, Any], rows: int, bucket: int, name: str) -> np.ndarray[Any, Any]:
+def _pad(array: Array, rows: int, bucket: int, name: str) -> Array:
     if array.ndim == 0 or array.shape[0] != rows:
         refuse(
             f"preprocess returned '{name}' with shape {list(array.shape)}; its first dimension "
             f"must be the {rows} rows of the batch",
             Code.INTERNAL,
         )
+    if array.dtype.kind in "OSU":
+        refuse(
+            f"preprocess returned '{name}' as {array.dtype.name}, but predict takes numbers",
+            Code.INTERNAL,
+        )
+    if rows == bucket:
+        return np.ascontiguousarray(array)
     padded = np.zeros((bucket, *array.shape[1:]), array.dtype)
     padded[:rows] = array
     return padded

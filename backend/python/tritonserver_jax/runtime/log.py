@@ -27,6 +27,7 @@ def _to_standard_error(level: int, file: str, line: int, message: str) -> None:
 
 
 _write: LogFunction = _to_standard_error
+_quiet = False
 
 
 def _emit(level: Level, message: str) -> None:
@@ -35,9 +36,20 @@ def _emit(level: Level, message: str) -> None:
     _write(level, file, line, f"jax: {message}")
 
 
+def set_quiet(quiet: bool) -> None:
+    """Whether to leave out what `detail` logs."""
+    global _quiet
+    _quiet = quiet
+
+
 def info(message: str) -> None:
     """Log what an operator may want to know."""
     _emit(Level.INFO, message)
+
+
+def detail(message: str) -> None:
+    """Log what an operator may want to know, and may have asked to be spared."""
+    _emit(Level.VERBOSE if _quiet else Level.INFO, message)
 
 
 def warning(message: str) -> None:

@@ -3,32 +3,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from tritonserver_jax.runtime import config as model_config
-from tritonserver_jax.runtime import errors, log
+from tritonserver_jax.runtime import log, sequence, settings
 from tritonserver_jax.runtime.author import LoadContext, load_author_model
 from tritonserver_jax.runtime.buckets import Buckets
 from tritonserver_jax.runtime.devices import check_platform, device_for
-from tritonserver_jax.runtime.dtypes import dtype_of_array
 from tritonserver_jax.runtime.errors import Code, refuse
-from tritonserver_jax.runtime.instance import Instance, checked_arrays
-from tritonserver_jax.runtime.parameters import parse_parameters
+from tritonserver_jax.runtime.events import Observe
+from tritonserver_jax.runtime.instance import Instance
+from tritonserver_jax.runtime.parameters import Parameters, parse_parameters
 from tritonserver_jax.runtime.program import DevicePrograms, Predict
-from tritonserver_jax.runtime.tensors import Dims, TensorSpec
+from tritonserver_jax.runtime.signature import find_outputs
+from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
+from tritonserver_jax.runtime.weights import warn_of_narrowing
 
-# Two sizes for each thing that varies: what differs between the two traces, varies with it.
-_BATCH_PROBES = (2, 3)
-_DIM_PROBES = (16, 24)
 # Triton's own default for --backend-config=default-max-batch-size.
 _DEFAULT_MAX_BATCH_SIZE = 4
+_UNSUPPORTED_FIELDS = ("batch_input", "batch_output")
 
 
 class Model:
@@ -43,7 +43,7 @@ class Model:
         config: Mapping[str, Any],
         complete_config: bool,
         default_max_batch_size: int,
-        compiled: Callable[[float], None],
+        observe: Observe,
     ) -> None:
         """Load the author's code and weights, and find out what the model is.
 
@@ -54,14 +54,14 @@ class Model:
             config: the model configuration, as Triton's JSON.
             complete_config: whether the configuration may be completed.
             default_max_batch_size: for a model of which nobody says; 0 for Triton's default.
-            compiled: called with the seconds that each compilation took.
+            observe: told of what happens to the model's programs.
 
         Raises:
             BackendError: naming the file or tensor, and the reason.
         """
         self._doing = f"model '{name}' version {version}"
-        self._compiled = compiled
-        parameters = parse_parameters(dict(config.get("parameters", {})))
+        self._observe = observe
+        self._parameters = self._read_parameters(config)
         self._author = load_author_model(
             directory / str(version),
             lambda code_directory: LoadContext(
@@ -76,17 +76,42 @@ class Model:
             ),
             self._doing,
         )
+        for key in _UNSUPPORTED_FIELDS:
+            if config.get(key):
+                refuse(
+                    f"{self._doing}: {key} in config.pbtxt is not supported; an input with "
+                    "allow_ragged_batch is padded, and predict(..., masks) tells what is real",
+                    Code.UNSUPPORTED,
+                )
+        self.decoupled = self._decide_decoupled(config)
         self.max_batch_size = self._decide_max_batch_size(config, directory, default_max_batch_size)
-        self._buckets = Buckets(self.max_batch_size, parameters.get("buckets"))
+        batching = self.max_batch_size > 0
+        self._buckets = Buckets(self.max_batch_size, self._parameters.buckets)
+        #: What clients send; and then what Triton adds for a sequence, and its states.
         self.inputs = self._find_inputs(config)
+        states = sequence.states(config)
+        if not states:
+            states = tuple((spec, spec.name) for spec in self._author.signature.state)
+        added = (*sequence.control_inputs(config), *(spec for spec, _ in states))
+        self._all_inputs = (*self.inputs, *added)
+        self._state_outputs = tuple(output for _, output in states)
         listed_outputs = model_config.config_tensors(config, "output")
-        x64 = self._decide_x64(parameters.get("x64"), listed_outputs)
-        self._predict = Predict(self._author, self._doing, x64)
-        self._output_names: tuple[str, ...] = ()
-        self.outputs = self._find_outputs(listed_outputs)
-        if self._author.postprocess is None:
+        x64 = self._decide_x64(listed_outputs)
+        if not x64:
+            warn_of_narrowing(self._author.params, self._doing)
+        self._predict = Predict(self._author, self._doing, x64, self._parameters, batching)
+        if self._predict.wants_masks and self._author.preprocess is not None:
+            refuse(
+                f"{self._doing}: predict takes masks, which do not go with preprocess: pass what "
+                "preprocess finds out to predict instead"
+            )
+        #: What clients get; and then the states' new values.
+        self.outputs: tuple[TensorSpec, ...]
+        self.outputs, self._program_outputs = self._find_outputs(listed_outputs)
+        self._all_outputs = (*self.outputs, *self._find_state_outputs(states))
+        if self._author.postprocess is None and self._author.stream is None:
             # What is not served is not computed, and what is comes in the order of the config.
-            self._output_names = tuple(spec.name for spec in self.outputs)
+            self._program_outputs = tuple(spec.name for spec in self._all_outputs)
         self._refuse_lost_bits(x64)
         self.config = dict(config)
         if complete_config:
@@ -95,22 +120,33 @@ class Model:
                 max_batch_size=self.max_batch_size,
                 inputs=self.inputs,
                 outputs=self.outputs,
+                states=self._author.signature.state,
+                decoupled=self.decoupled,
+                preferred=self._buckets.preferred,
             )
         else:
             self._check_complete(config)
         self._lock = threading.Lock()
         self._devices: dict[jax.Device, DevicePrograms] = {}
 
+    # -- for the C++ side -----------------------------------------------------------------------
+
     def description(self) -> str:
         """What the C++ side needs to know, as JSON."""
 
-        def tensors(specs: tuple[TensorSpec, ...]) -> list[dict[str, Any]]:
+        def tensors(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
             return [
                 {
                     "name": spec.name,
                     "dtype": spec.dtype.number,
                     # Without a batch dimension, a scalar is one element to Triton.
                     "dims": list(spec.dims) or ([] if self.max_batch_size > 0 else [1]),
+                    "optional": spec.optional,
+                    "ragged": spec.ragged,
+                    # Of a BYTES input they are lengths of strings, which are padded in Python.
+                    "lengths": [] if spec.dtype.is_bytes else list(spec.lengths),
+                    "state": spec.state,
+                    "follows": list(spec.follows),
                 }
                 for spec in specs
             ]
@@ -119,8 +155,9 @@ class Model:
             {
                 "config": self.config,
                 "max_batch_size": self.max_batch_size,
-                "inputs": tensors(self.inputs),
-                "outputs": tensors(self.outputs),
+                "inputs": tensors(self._all_inputs),
+                "outputs": tensors(self._all_outputs),
+                "decoupled": self.decoupled,
             }
         )
 
@@ -142,22 +179,50 @@ class Model:
                     device,
                     self._predict,
                     self._author.params,
-                    self._output_names,
+                    self._program_outputs,
                     self._doing,
-                    self._compiled,
+                    self._observe,
                 )
         return Instance(
             doing=self._doing,
             author=self._author,
+            predict=self._predict,
             programs=programs,
             buckets=self._buckets,
-            inputs=self.inputs,
-            outputs=self.outputs,
+            inputs=self._all_inputs,
+            outputs=self._all_outputs,
         )
 
     def close(self) -> None:
         """Give up parameters and programs."""
         self._devices.clear()
+        self._author.close()
+
+    # -- what the model is ----------------------------------------------------------------------
+
+    def _read_parameters(self, config: Mapping[str, Any]) -> Parameters:
+        parameters = parse_parameters(config.get("parameters", {}))
+        if parameters.compile_cache is None:
+            parameters = dataclasses.replace(
+                parameters, compile_cache=settings.current().compile_cache
+            )
+        fast = [
+            flag
+            for flag, value in parameters.xla_flags.items()
+            if "fast_math" in flag and value.lower() in ("true", "1")
+        ]
+        if fast:
+            log.warning(f"{self._doing}: {fast[0]} lets XLA change results")
+        return parameters
+
+    def _decide_decoupled(self, config: Mapping[str, Any]) -> bool:
+        policy = config.get("model_transaction_policy", {})
+        if policy.get("decoupled") and self._author.stream is None:
+            refuse(
+                f"{self._doing}: config.pbtxt says decoupled, but model.py has no "
+                "stream(context, **inputs) to give several responses"
+            )
+        return self._author.stream is not None
 
     def _decide_max_batch_size(
         self, config: Mapping[str, Any], directory: Path, default: int
@@ -173,8 +238,8 @@ class Model:
 
     def _find_inputs(self, config: Mapping[str, Any]) -> tuple[TensorSpec, ...]:
         listed = model_config.config_tensors(config, "input")
-        declared = self._author.signature.inputs
-        if not listed and declared is None:
+        signature = self._author.signature
+        if not listed and signature.inputs is None:
             refuse(
                 f"{self._doing}: nobody says what its inputs are; declare them in model.py, such "
                 "as SIGNATURE = {'inputs': {'x': ('FP32', [16])}, 'max_batch_size': 8}, or in "
@@ -182,7 +247,7 @@ class Model:
             )
         inputs = model_config.merge(
             "input",
-            declared,
+            signature.inputs,
             listed,
             source=self._author.source,
             config_chooses=False,
@@ -190,28 +255,34 @@ class Model:
         )
         if not inputs:
             refuse(f"{self._doing}: it has no inputs; Triton needs at least one")
+        found = []
         for spec in inputs:
-            if spec.dtype.is_bytes:
-                refuse(
-                    f"{self._doing}: input '{spec.name}': BYTES is not supported", Code.UNSUPPORTED
+            lengths = signature.lengths.get(spec.name, ())
+            if not lengths and -1 in spec.dims and not spec.dtype.is_bytes:
+                lengths = self._parameters.lengths
+            found.append(
+                dataclasses.replace(
+                    spec,
+                    lengths=lengths,
+                    optional=spec.optional or spec.name in signature.optional,
                 )
-        return inputs
+            )
+        return tuple(found)
 
-    def _decide_x64(
-        self, parameter: bool | None, listed: tuple[model_config.ConfigTensor, ...]
-    ) -> bool:
-        if parameter is not None:
-            return parameter
+    def _decide_x64(self, listed: tuple[model_config.ConfigTensor, ...]) -> bool:
+        if self._parameters.x64 is not None:
+            return self._parameters.x64
         declared = [spec.dtype for spec in self._author.signature.outputs or ()]
         written = [tensor.dtype for tensor in listed if tensor.dtype is not None]
+        inputs = [spec.dtype for spec in self._all_inputs]
         return self._author.needs_x64 or any(
-            dtype.needs_x64 for dtype in [*(s.dtype for s in self.inputs), *declared, *written]
+            dtype.needs_x64 for dtype in [*inputs, *declared, *written]
         )
 
     def _refuse_lost_bits(self, x64: bool) -> None:
         if x64:
             return
-        for kind, specs in (("input", self.inputs), ("output", self.outputs)):
+        for kind, specs in (("input", self._all_inputs), ("output", self._all_outputs)):
             for spec in specs:
                 if spec.dtype.needs_x64:
                     refuse(
@@ -220,93 +291,66 @@ class Model:
                         "'x64' or set it to true"
                     )
 
-    def _probe_inputs(self, rows: int, dim: int) -> dict[str, jax.ShapeDtypeStruct]:
-        # A configuration may leave open what the model does not.
-        declared = {spec.name: spec.dims for spec in self._author.signature.inputs or ()}
-        shapes = {}
-        for spec in self.inputs:
-            sizes = [
-                of_model if size == -1 else size
-                for size, of_model in zip(
-                    spec.dims, declared.get(spec.name, spec.dims), strict=True
-                )
-            ]
-            shape = [dim if size == -1 else size for size in sizes]
-            if self.max_batch_size > 0:
-                shape.insert(0, rows)
-            shapes[spec.name] = jax.ShapeDtypeStruct(tuple(shape), spec.dtype.numpy)
-        return shapes
-
-    def _run_shapes(self, rows: int, dim: int) -> dict[str, jax.ShapeDtypeStruct]:
-        """Shapes of the served outputs for a batch of `rows`, with `dim` for each open size."""
-        inputs: Mapping[str, Any] = self._probe_inputs(rows, dim)
-        directory = self._author.directory
-        if self._author.preprocess is not None:
-            zeros = {name: np.zeros(spec.shape, spec.dtype) for name, spec in inputs.items()}
-            with errors.model_code(f"{self._doing}: preprocess of zeros", directory):
-                prepared = self._author.preprocess(zeros)
-            inputs = {
-                name: jax.ShapeDtypeStruct(array.shape, array.dtype)
-                for name, array in checked_arrays(prepared, f"{self._doing}: preprocess").items()
-            }
-        shapes: Mapping[str, Any] = self._predict.shapes(inputs)
-        self._output_names = tuple(shapes)
-        if self._author.postprocess is not None:
-            zeros = {name: np.zeros(spec.shape, spec.dtype) for name, spec in shapes.items()}
-            with errors.model_code(f"{self._doing}: postprocess of zeros", directory):
-                processed = self._author.postprocess(zeros)
-            shapes = checked_arrays(processed, f"{self._doing}: postprocess")
-        return {name: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for name, spec in shapes.items()}
-
     def _find_outputs(
         self, listed: tuple[model_config.ConfigTensor, ...]
-    ) -> tuple[TensorSpec, ...]:
+    ) -> tuple[tuple[TensorSpec, ...], tuple[str, ...]]:
         batching = self.max_batch_size > 0
-        first, second = (
-            self._run_shapes(rows, dim)
-            for rows, dim in zip(_BATCH_PROBES, _DIM_PROBES, strict=True)
-        )
-        source = "predict" if self._author.postprocess is None else "postprocess"
-        found = []
-        for name, shape in first.items():
-            other = second.get(name)
-            if other is None or len(other.shape) != len(shape.shape):
-                refuse(
-                    f"{self._doing}: output '{name}' is not there, or has another rank, for "
-                    "another batch size"
-                )
-            dims: Dims = tuple(
-                a if a == b else -1 for a, b in zip(shape.shape, other.shape, strict=True)
-            )
-            if batching:
-                for rows, got in zip(_BATCH_PROBES, (shape.shape, other.shape), strict=True):
-                    if got[:1] != (rows,):
-                        refuse(
-                            f"{self._doing}: output '{name}' has shape {list(got)} for a batch of "
-                            f"{rows} rows; its first dimension must be the batch of {rows}. Either "
-                            f"make {source} keep the batch dimension, or set max_batch_size to 0 "
-                            "if the model takes no batches"
-                        )
-                dims = dims[1:]
-            dtype = dtype_of_array(shape.dtype, f"{self._doing}: output '{name}'")
-            if dtype.is_bytes:
-                refuse(f"{self._doing}: output '{name}': BYTES is not supported", Code.UNSUPPORTED)
-            found.append(TensorSpec(name, dtype, dims))
-        if not found:
-            refuse(f"{self._doing}: {source} returns no outputs")
         declared = self._author.signature.outputs
-        if declared is not None:
-            model_config.merge(
-                "output",
-                found,
-                [model_config.ConfigTensor(s.name, s.dtype, s.dims) for s in declared],
-                source=source,
-                config_chooses=True,
+        if self._author.stream is not None and declared is not None:
+            # What a generator yields cannot be traced: the author's word is all there is.
+            found, source = declared, "SIGNATURE of model.py"
+            of_predict: tuple[str, ...] = ()
+        else:
+            if self._author.stream is not None and not listed and not self._author.has_predict:
+                refuse(
+                    f"{self._doing}: nobody says what stream yields; declare it in model.py, such "
+                    "as SIGNATURE = {..., 'outputs': {'y': ('FP32', [3])}}"
+                )
+            found, of_predict = find_outputs(
+                self._author,
+                self._predict,
+                self._all_inputs,
                 batching=batching,
+                doing=self._doing,
             )
-        return model_config.merge(
-            "output", found, listed, source=source, config_chooses=True, batching=batching
+            source = "predict" if self._author.postprocess is None else "postprocess"
+            if declared is not None:
+                model_config.merge(
+                    "output",
+                    found,
+                    [model_config.ConfigTensor(s.name, s.dtype, s.dims) for s in declared],
+                    source=source,
+                    config_chooses=True,
+                    batching=batching,
+                )
+        self._found_outputs = {spec.name: spec for spec in found}
+        served = [spec for spec in found if spec.name not in self._state_outputs]
+        outputs = model_config.merge(
+            "output", served, listed, source=source, config_chooses=True, batching=batching
         )
+        if not outputs:
+            refuse(f"{self._doing}: it has no outputs beside its states; Triton needs at least one")
+        return outputs, of_predict
+
+    def _find_state_outputs(
+        self, states: Sequence[tuple[TensorSpec, str]]
+    ) -> tuple[TensorSpec, ...]:
+        found = []
+        for spec, output in states:
+            new = self._found_outputs.get(output)
+            if new is None:
+                refuse(
+                    f"{self._doing}: the state '{spec.name}' gets its new value from output "
+                    f"'{output}', which the model does not return (it returns "
+                    f"{', '.join(self._found_outputs)})"
+                )
+            if new.dtype != spec.dtype or not dims_agree(new.dims, spec.dims):
+                refuse(
+                    f"{self._doing}: the state '{spec.name}' is {spec}, but its new value, output "
+                    f"'{output}', is {new}"
+                )
+            found.append(dataclasses.replace(new, state=True))
+        return tuple(found)
 
     def _check_complete(self, config: Mapping[str, Any]) -> None:
         """Without completion, what Triton serves is the author's text alone."""
@@ -318,9 +362,17 @@ class Model:
                         f"{self._doing}: {kind} '{spec.name}' is missing in config.pbtxt, and the "
                         "server was started with --disable-auto-complete-config"
                     )
-        if int(config.get("max_batch_size", 0)) != self.max_batch_size:
-            log.warning(
-                f"{self._doing}: max_batch_size stays {config.get('max_batch_size', 0)}, although "
-                f"the model says {self.max_batch_size}: completion is off"
+        stated = int(config.get("max_batch_size", 0))
+        if stated != self.max_batch_size:
+            refuse(
+                f"{self._doing}: max_batch_size is {stated} in config.pbtxt and "
+                f"{self.max_batch_size} in model.py, and the server was started with "
+                "--disable-auto-complete-config"
             )
-            self.max_batch_size = int(config.get("max_batch_size", 0))
+        decoupled = bool(config.get("model_transaction_policy", {}).get("decoupled"))
+        if decoupled != self.decoupled:
+            refuse(
+                f"{self._doing}: model.py has a stream, but config.pbtxt does not say "
+                "model_transaction_policy { decoupled: true }, and the server was started with "
+                "--disable-auto-complete-config"
+            )

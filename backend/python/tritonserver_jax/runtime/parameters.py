@@ -4,11 +4,63 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from tritonserver_jax.runtime.errors import refuse
+
+_PRECISIONS = ("default", "high", "highest")
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = tuple(int(part) for part in text.split(","))
+    if not all(size > 0 for size in sizes):
+        raise ValueError
+    return tuple(sorted(set(sizes)))
+
+
+def _choice(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        value = text.strip().lower()
+        if value not in values:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def _bool(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()]
+
+
+def _bool_or_auto(text: str) -> bool | None:
+    return {"true": True, "false": False, "auto": None}[text.strip().lower()]
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number <= 0:
+        raise ValueError
+    return number
+
+
+def _path(text: str) -> Path:
+    path = Path(text)
+    if not path.is_absolute():
+        raise ValueError
+    return path
+
+
+def _flags(text: str) -> dict[str, str]:
+    flags = {}
+    for part in text.split():
+        name, equals, value = part.removeprefix("--").partition("=")
+        if not name.startswith("xla_") or not equals or not value:
+            raise ValueError
+        flags[name] = value
+    return flags
 
 
 @dataclass(frozen=True)
@@ -17,9 +69,9 @@ class Parameter:
 
     Attributes:
         key: in ``parameters`` of config.pbtxt.
-        meaning: one sentence for the documentation.
+        meaning: for the documentation.
         expected: what a value looks like, for messages and the documentation.
-        parse: from text; raises ValueError.
+        parse: from text; raises ValueError or KeyError.
     """
 
     key: str
@@ -28,37 +80,90 @@ class Parameter:
     parse: Callable[[str], Any]
 
 
-def _buckets(text: str) -> tuple[int, ...]:
-    sizes = tuple(int(part) for part in text.split(","))
-    if not all(size > 0 for size in sizes):
-        raise ValueError
-    return tuple(sorted(set(sizes)))
-
-
-def _x64(text: str) -> bool | None:
-    return {"true": True, "false": False, "auto": None}[text.strip().lower()]
-
-
 PARAMETERS: tuple[Parameter, ...] = (
+    Parameter(
+        "engine",
+        "What runs the model. There is one engine now, which embeds Python.",
+        "python",
+        _choice("python"),
+    ),
     Parameter(
         "buckets",
         "Batch sizes to compile for; a batch is padded to the next one. max_batch_size is always "
         "one of them. By default the powers of two.",
         "batch sizes > 0 separated by commas, such as 1,4,16",
-        _buckets,
+        _sizes,
+    ),
+    Parameter(
+        "lengths",
+        "Lengths to pad dimensions that vary to, for every input that SIGNATURE gives none. By "
+        "default nothing is padded, and each length is compiled when it first comes.",
+        "lengths > 0 separated by commas, such as 16,64,256",
+        _sizes,
+    ),
+    Parameter(
+        "max_programs",
+        "How many compiled programs to keep per device; past it, the one that was not used for "
+        "the longest time is given up. Those compiled before the model is ready do not count.",
+        "an integer > 0, such as 64",
+        _positive,
     ),
     Parameter(
         "x64",
         "JAX's 64-bit mode for this model. By default it is on where an input or output that the "
         "author declared has a 64-bit type.",
         "true, false or auto",
-        _x64,
+        _bool_or_auto,
+    ),
+    Parameter(
+        "matmul_precision",
+        "Precision of matrix products and convolutions on devices that have several.",
+        "default, high or highest",
+        _choice(*_PRECISIONS),
+    ),
+    Parameter(
+        "xla_flags",
+        "Options of the XLA compiler for this model alone. One that XLA does not know fails the "
+        "load.",
+        "flags separated by spaces, such as --xla_cpu_enable_fast_min_max=true",
+        _flags,
+    ),
+    Parameter(
+        "donate",
+        "Let XLA reuse the memory of inputs for outputs. It saves memory on a GPU.",
+        "true or false",
+        _bool,
+    ),
+    Parameter(
+        "compile_cache",
+        "Directory for compiled programs, so that the next start need not compile them again. By "
+        "default that of --backend-config=jax,compile-cache=DIRECTORY, if it is given.",
+        "an absolute path",
+        _path,
     ),
 )
 
 
-def parse_parameters(given: dict[str, Any]) -> dict[str, Any]:
-    """Values by key of the parameters that a model configuration sets.
+@dataclass(frozen=True)
+class Parameters:
+    """The values for one model. See `PARAMETERS`."""
+
+    engine: str = "python"
+    buckets: tuple[int, ...] | None = None
+    lengths: tuple[int, ...] = ()
+    max_programs: int = 64
+    x64: bool | None = None
+    matmul_precision: str | None = None
+    xla_flags: Mapping[str, str] = field(default_factory=dict)
+    donate: bool = False
+    compile_cache: Path | None = None
+
+
+assert [f.name for f in fields(Parameters)] == [p.key for p in PARAMETERS]  # noqa: S101
+
+
+def parse_parameters(given: Mapping[str, Any]) -> Parameters:
+    """The parameters that a model configuration sets.
 
     Args:
         given: ``parameters`` of the configuration: ``{key: {"string_value": text}}``.
@@ -79,4 +184,4 @@ def parse_parameters(given: dict[str, Any]) -> dict[str, Any]:
             values[key] = parameter.parse(text)
         except (ValueError, KeyError):
             refuse(f"parameter '{key}': expected {parameter.expected}, got {text!r}")
-    return values
+    return Parameters(**values)

@@ -3,90 +3,203 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tritonserver_jax.runtime import errors, log
 from tritonserver_jax.runtime.author import AuthorModel
+from tritonserver_jax.runtime.compile_cache import compile_cache
 from tritonserver_jax.runtime.errors import refuse
+from tritonserver_jax.runtime.events import Event, Observe
+from tritonserver_jax.runtime.parameters import Parameters
+from tritonserver_jax.runtime.strings import Strings
 
 # Moved out of jax.experimental in JAX 0.8.
 _x64_home = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
 _enable_x64: Callable[[bool], AbstractContextManager[None]] = _x64_home.enable_x64
 
-Shapes = tuple[tuple[str, tuple[int, ...], np.dtype[Any]], ...]
-
 
 def x64_mode(enabled: bool) -> AbstractContextManager[None]:
     """JAX's 64-bit mode for a model that wants it, on this thread."""
-    return _enable_x64(True) if enabled else nullcontext()
+    return _enable_x64(True) if enabled else contextlib.nullcontext()
 
 
-def shapes_of(arrays: Mapping[str, Any]) -> Shapes:
-    """The key of a program: names, shapes and types of its inputs."""
-    return tuple(
-        (name, tuple(array.shape), np.dtype(array.dtype)) for name, array in arrays.items()
-    )
+@dataclass(frozen=True)
+class Argument:
+    """One array that a compiled function takes.
+
+    Attributes:
+        name: of the input that it belongs to.
+        role: ``data``: the input itself; ``lengths``: how much of each row is real, for its mask;
+            ``bytes`` and ``string_lengths``: the two halves of `Strings`.
+        shape: with the batch dimension.
+        dtype: of its elements.
+        varying: of ``lengths``: which axes of the input vary, counted with the batch dimension.
+    """
+
+    name: str
+    role: Literal["data", "lengths", "bytes", "string_lengths"]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    varying: tuple[int, ...] = ()
 
 
-def shapes_text(shapes: Shapes) -> str:
+Arguments = tuple[Argument, ...]
+
+
+def arguments_text(arguments: Arguments) -> str:
     """For messages: ``x: float32[8,16], y: int32[8]``."""
     return ", ".join(
-        f"{name}: {dtype.name}[{','.join(map(str, shape))}]" for name, shape, dtype in shapes
+        f"{one.name}: {one.dtype.name}[{','.join(map(str, one.shape))}]"
+        for one in arguments
+        if one.role in ("data", "bytes")
     )
+
+
+def data_arguments(arrays: Mapping[str, Any]) -> Arguments:
+    """Arguments that are plain inputs, from arrays (or what has their shape and dtype)."""
+    return tuple(
+        Argument(name, "data", tuple(array.shape), np.dtype(array.dtype))
+        for name, array in arrays.items()
+    )
+
+
+def _mask(lengths: Any, shape: tuple[int, ...], varying: tuple[int, ...], batching: bool) -> Any:
+    """Where an input is real: ``bool[batch, *dimensions that vary]``."""
+    mask: Any = None
+    for number, axis in enumerate(varying):
+        real = jnp.arange(shape[axis]) < lengths[..., number, None]
+        # One more axis for each of the dimensions that vary, in their order.
+        before, after = number, len(varying) - 1 - number
+        lead = real.shape[:-1]
+        real = real.reshape(*lead, *(1,) * before, shape[axis], *(1,) * after)
+        mask = real if mask is None else mask & real
+    return mask if batching else mask.reshape([shape[axis] for axis in varying])
+
+
+def flatten_outputs(result: Any, doing: str) -> dict[str, Any]:
+    """A model's outputs by name; what is nested gets the keys on the way joined by dots.
+
+    Raises:
+        BackendError: INVALID_ARG for what is not a dict of arrays.
+    """
+    if not isinstance(result, Mapping):
+        refuse(
+            f"{doing}: predict must return a dict of output name -> array, got "
+            f"{type(result).__name__}"
+        )
+    flat: dict[str, Any] = {}
+
+    def add(value: Any, name: str) -> None:
+        if isinstance(value, Strings) or (hasattr(value, "shape") and hasattr(value, "dtype")):
+            if name in flat:
+                refuse(f"{doing}: predict returns two outputs by the name '{name}'")
+            flat[name] = value
+        elif isinstance(value, bool | int | float | complex):
+            add(jnp.asarray(value), name)
+        elif isinstance(value, Mapping):
+            for key, inner in value.items():
+                if not isinstance(key, str):
+                    refuse(f"{doing}: the keys of outputs must be strings, got {key!r} in '{name}'")
+                add(inner, f"{name}.{key}")
+        elif isinstance(value, list | tuple):
+            for index, inner in enumerate(value):
+                add(inner, f"{name}.{index}")
+        else:
+            refuse(
+                f"{doing}: predict must return a dict of output name -> array, got "
+                f"{type(value).__name__} for '{name}'"
+            )
+
+    for key, value in result.items():
+        if not isinstance(key, str) or not key:
+            refuse(f"{doing}: the names of outputs must be non-empty strings, got {key!r}")
+        add(value, key)
+    return flat
+
+
+def _accepts(function: Callable[..., Any], name: str) -> bool:
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 class Predict:
     """The author's ``predict`` as a function of arrays, with its outputs in a fixed order."""
 
-    def __init__(self, author: AuthorModel, doing: str, x64: bool) -> None:
+    def __init__(
+        self, author: AuthorModel, doing: str, x64: bool, parameters: Parameters, batching: bool
+    ) -> None:
         self._author = author
         self._doing = doing
+        self._batching = batching
+        self.parameters = parameters
         self.x64 = x64
+        self.wants_masks = _accepts(author.predict, "masks")
 
-    def outputs(self, params: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Call ``predict`` (traced or not) and check that it returns a dict of arrays."""
-        result = self._author.predict(params, **inputs)
-        if not isinstance(result, Mapping):
-            refuse(
-                f"{self._doing}: predict must return a dict of output name -> array, got "
-                f"{type(result).__name__}"
-            )
-        for name, array in result.items():
-            if not isinstance(name, str) or not (
-                hasattr(array, "shape") and hasattr(array, "dtype")
-            ):
-                refuse(
-                    f"{self._doing}: predict must return a dict of output name -> array, got "
-                    f"{type(array).__name__} for {name!r}"
-                )
-        return dict(result)
+    def call(self, params: Any, arguments: Arguments, arrays: Sequence[Any]) -> dict[str, Any]:
+        """Call ``predict`` (traced or not): returns its outputs by name, nested ones flattened."""
+        inputs: dict[str, Any] = {}
+        halves: dict[str, dict[str, Any]] = {}
+        masks: dict[str, Any] = {}
+        shapes = {one.name: one.shape for one in arguments if one.role == "data"}
+        for one, array in zip(arguments, arrays, strict=True):
+            if one.role == "data":
+                inputs[one.name] = array
+            elif one.role == "lengths":
+                masks[one.name] = _mask(array, shapes[one.name], one.varying, self._batching)
+            else:
+                halves.setdefault(one.name, {})[one.role] = array
+        for name, pair in halves.items():
+            inputs[name] = Strings(pair["bytes"], pair["string_lengths"])
+        extra = {"masks": masks} if self.wants_masks else {}
+        return flatten_outputs(self._author.predict(params, **inputs, **extra), self._doing)
 
-    def shapes(self, inputs: Mapping[str, Any]) -> dict[str, jax.ShapeDtypeStruct]:
-        """Shapes and types of the outputs for inputs of given shapes, without running anything.
+    def shapes(self, arguments: Arguments) -> dict[str, Any]:
+        """Shapes and types of the outputs, without running anything.
 
         Raises:
             BackendError: with what ``predict`` raised while it was traced.
         """
-        with self.tracing("tracing predict"), x64_mode(self.x64):
-            shapes: dict[str, jax.ShapeDtypeStruct] = jax.eval_shape(
-                self.outputs, self._author.params, dict(inputs)
+        specs = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in arguments)
+        with self.tracing("tracing predict"):
+            shapes: dict[str, Any] = jax.eval_shape(
+                lambda params, arrays: self.call(params, arguments, arrays),
+                self._author.params,
+                specs,
             )
         return shapes
 
-    def tracing(self, what: str) -> AbstractContextManager[None]:
-        """Words for a failure of the author's code; missing weights are named first."""
+    @contextmanager
+    def tracing(self, what: str) -> Iterator[None]:
+        """Trace in the model's modes, with words for what fails, missing weights first."""
         doing = f"{self._doing}: {what}"
         if self._author.missing_weights:
             doing = f"{self._doing}: {self._author.missing_weights}; {what}"
-        return errors.model_code(doing, self._author.directory)
+        with (
+            errors.model_code(doing, self._author.directory),
+            x64_mode(self.x64),
+            jax.default_matmul_precision(self.parameters.matmul_precision)
+            if self.parameters.matmul_precision
+            else contextlib.nullcontext(),
+        ):
+            yield
+
+
+Program = Callable[[tuple[Any, ...]], Any]
 
 
 class DevicePrograms:
@@ -99,7 +212,7 @@ class DevicePrograms:
         params: Any,
         output_names: Sequence[str],
         doing: str,
-        compiled: Callable[[float], None],
+        observe: Observe,
     ) -> None:
         """Place the parameters.
 
@@ -109,69 +222,97 @@ class DevicePrograms:
             params: pytree of host arrays.
             output_names: the outputs to return, in order.
             doing: for messages.
-            compiled: called with the seconds that each compilation took.
+            observe: told of what happens.
         """
         self.device = device
+        self.device_name = f"{device.platform}:{device.id}"
+        self.output_names = tuple(output_names)
         self._predict = predict
         self._doing = doing
-        self._compiled = compiled
+        self._observe = observe
         self._lock = threading.Lock()
-        self._programs: dict[Shapes, Callable[[tuple[Any, ...]], Any]] = {}
-        self._compiling: dict[Shapes, threading.Lock] = {}
-        self.output_names = tuple(output_names)
+        self._compiling: dict[Arguments, threading.Lock] = {}
+        self._permanent: dict[Arguments, Program] = {}
+        self._recent: OrderedDict[Arguments, Program] = OrderedDict()
         with x64_mode(predict.x64):
-            self._params = jax.device_put(params, device)
+            self.params = jax.device_put(params, device)
 
-    def program(self, shapes: Shapes, *, in_traffic: bool) -> Callable[[tuple[Any, ...]], Any]:
-        """The program for inputs of these shapes: takes a tuple of arrays, returns one of outputs.
+    def observe(self, event: Event, value: float = 1.0) -> None:
+        """Tell of an event on this device."""
+        self._observe(event, self.device_name, value)
+
+    def _known(self, arguments: Arguments) -> Program | None:
+        program = self._permanent.get(arguments)
+        if program is None and arguments in self._recent:
+            self._recent.move_to_end(arguments)
+            program = self._recent[arguments]
+        return program
+
+    def program(self, arguments: Arguments, *, in_traffic: bool) -> Program:
+        """The program for these arguments: takes a tuple of arrays, returns one of outputs.
 
         Compiles it if need be; whoever else asks for the same one meanwhile waits for it.
 
         Args:
-            shapes: of the inputs, with the batch dimension.
-            in_traffic: whether a request waits for it, which the log then says.
+            arguments: with their shapes, batch dimension included.
+            in_traffic: whether a request waits for it. Then the log says so, and the program counts
+                towards ``max_programs``.
         """
         with self._lock:
-            program = self._programs.get(shapes)
+            program = self._known(arguments)
             if program is not None:
                 return program
-            one_at_a_time = self._compiling.setdefault(shapes, threading.Lock())
+            one_at_a_time = self._compiling.setdefault(arguments, threading.Lock())
         with one_at_a_time:
-            program = self._programs.get(shapes)
+            with self._lock:
+                program = self._known(arguments)
             if program is None:
-                program = self._compile(shapes, in_traffic)
+                program = self._compile(arguments, in_traffic)
                 with self._lock:
-                    self._programs[shapes] = program
-                    self._compiling.pop(shapes, None)
+                    self._keep(arguments, program, in_traffic)
+                    self._compiling.pop(arguments, None)
             return program
 
-    def _compile(self, shapes: Shapes, in_traffic: bool) -> Callable[[tuple[Any, ...]], Any]:
-        names = [name for name, _, _ in shapes]
+    def _keep(self, arguments: Arguments, program: Program, in_traffic: bool) -> None:
+        if not in_traffic:
+            self._permanent[arguments] = program
+            return
+        self._recent[arguments] = program
+        while len(self._recent) > self._predict.parameters.max_programs:
+            evicted, _ = self._recent.popitem(last=False)
+            self.observe(Event.EVICTED)
+            log.verbose(f"{self._doing}: gave up the program for {arguments_text(evicted)}")
 
+    def _cache_event(self, outcome: str) -> None:
+        self.observe(Event.CACHE_HIT if outcome == "hit" else Event.CACHE_MISS)
+
+    def _compile(self, arguments: Arguments, in_traffic: bool) -> Program:
         def function(params: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-            outputs = self._predict.outputs(params, dict(zip(names, arrays, strict=True)))
+            outputs = self._predict.call(params, arguments, arrays)
             return tuple(outputs[name] for name in self.output_names)
 
-        arguments = tuple(jax.ShapeDtypeStruct(shape, dtype) for _, shape, dtype in shapes)
+        parameters = self._predict.parameters
+        specs = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in arguments)
+        text = arguments_text(arguments)
         started = time.perf_counter()
         with (
-            self._predict.tracing(f"compiling predict for {shapes_text(shapes)}"),
-            x64_mode(self._predict.x64),
+            self._predict.tracing(f"compiling predict for {text}"),
             jax.default_device(self.device),
+            compile_cache(parameters.compile_cache, self._cache_event, self._doing),
         ):
-            # Arguments of the author's arrays that predict does not use are kept: the call below
-            # passes all of them.
-            executable = (
-                jax.jit(function, keep_unused=True).lower(self._params, arguments).compile()
+            # Inputs that predict does not use are kept: the call below passes all of them.
+            jitted = jax.jit(
+                function, keep_unused=True, donate_argnums=(1,) if parameters.donate else ()
             )
+            lowered = jitted.lower(self.params, specs)
+            executable = lowered.compile(compiler_options=dict(parameters.xla_flags) or None)
         seconds = time.perf_counter() - started
-        self._compiled(seconds)
-        log.info(
-            f"{self._doing}: compiled predict for {shapes_text(shapes)} on "
-            f"{self.device.platform}:{self.device.id} in {seconds:.3f} s"
+        self.observe(Event.COMPILED, seconds)
+        log.detail(
+            f"{self._doing}: compiled predict for {text} on {self.device_name} in {seconds:.3f} s"
             + (" (in traffic)" if in_traffic else "")
         )
-        params = self._params
+        params = self.params
         if not self._predict.x64:
             return lambda arrays: executable(params, arrays)
 

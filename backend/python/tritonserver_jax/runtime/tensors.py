@@ -21,11 +21,23 @@ class TensorSpec:
         name: as clients use it.
         dtype: its type.
         dims: without the batch dimension; -1 where it varies.
+        optional: of an input: whether a request may leave it out.
+        ragged: of an input: whether requests of one batch may differ in the dimensions that vary.
+        lengths: of an input: what dimensions that vary are padded to, in rising order; for BYTES,
+            what each string is padded to. Empty: no padding.
+        state: of an output: whether Triton keeps it for the sequence.
+        follows: of an output: for each dimension, the number of the input dimension that it is as
+            long as, or -1. The dimensions that vary are numbered over all inputs, in their order.
     """
 
     name: str
     dtype: DType
     dims: Dims
+    optional: bool = False
+    ragged: bool = False
+    lengths: Dims = ()
+    state: bool = False
+    follows: Dims = ()
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.dims)}"

@@ -16,12 +16,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from tritonserver_jax.runtime import log
 from tritonserver_jax.runtime.errors import BackendError, Code, refuse
 
 MSGPACK_FILE = "params.msgpack"
 SAFETENSORS_FILE = "params.safetensors"
 ORBAX_DIRECTORY = "params.orbax"
 
+# What JAX has in its 64-bit mode only.
+_WIDE = ("float64", "int64", "uint64", "complex128")
 _GIT_LFS = b"version https://git-lfs"
 _ORBAX_TREE = "_METADATA"
 _ORBAX_STEP = "_CHECKPOINT_METADATA"
@@ -343,6 +346,22 @@ def leaf_name(path: Any) -> str:
                 parts.append(str(getattr(entry, attribute)))
                 break
     return ".".join(parts)
+
+
+def warn_of_narrowing(params: Any, doing: str) -> None:
+    """Say in the log which parameters lose bits in a model without the 64-bit mode."""
+    wide = {
+        name: np.dtype(leaf.dtype)
+        for name, leaf in _leaves(params).items()
+        if isinstance(leaf, np.ndarray) and leaf.dtype.name in _WIDE
+    }
+    if wide:
+        name, dtype = next(iter(wide.items()))
+        others = f" (and {len(wide) - 1} more have 64-bit types)" if len(wide) > 1 else ""
+        log.warning(
+            f"{doing}: the parameter '{name}' is {dtype.name}{others}, which JAX narrows while its "
+            "64-bit mode is off; save it with 32 bits, or set the parameter 'x64' of the model"
+        )
 
 
 def _array_text(array: Any) -> str:

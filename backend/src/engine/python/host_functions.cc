@@ -30,19 +30,24 @@ PyObject* LogCall(PyObject* capsule, PyObject* arguments) {
   return Py_None;
 }
 
-PyObject* CompiledCall(PyObject* capsule, PyObject* seconds) {
-  auto* observer = static_cast<ModelObserver*>(PyCapsule_GetPointer(capsule, kObserverCapsule));
-  const double value = PyFloat_AsDouble(seconds);
-  if (observer == nullptr || PyErr_Occurred() != nullptr) {
+PyObject* ObserveCall(PyObject* capsule, PyObject* arguments) {
+  int event = 0;
+  const char* device = nullptr;
+  double value = 0;
+  if (PyArg_ParseTuple(arguments, "isd:observe", &event, &device, &value) == 0) {
     return nullptr;
   }
-  observer->Compiled(value);
+  auto* observer = static_cast<ModelObserver*>(PyCapsule_GetPointer(capsule, kObserverCapsule));
+  if (observer == nullptr) {
+    return nullptr;
+  }
+  observer->Observe(static_cast<Event>(event), device, value);
   Py_INCREF(Py_None);
   return Py_None;
 }
 
 PyMethodDef log_method{"log", LogCall, METH_VARARGS, "Writes a line to Triton's log."};
-PyMethodDef compiled_method{"compiled", CompiledCall, METH_O, "Counts a compilation."};
+PyMethodDef observe_method{"observe", ObserveCall, METH_VARARGS, "Counts an event of a model."};
 
 PyRef Bind(PyMethodDef* method, void* pointer, const char* name) {
   const PyRef capsule = CheckPython(PyCapsule_New(pointer, name, nullptr));
@@ -53,8 +58,8 @@ PyRef Bind(PyMethodDef* method, void* pointer, const char* name) {
 
 PyRef LogFunction(Host* host) { return Bind(&log_method, host, kHostCapsule); }
 
-PyRef CompiledFunction(ModelObserver* observer) {
-  return Bind(&compiled_method, observer, kObserverCapsule);
+PyRef ObserveFunction(ModelObserver* observer) {
+  return Bind(&observe_method, observer, kObserverCapsule);
 }
 
 }  // namespace triton_jax

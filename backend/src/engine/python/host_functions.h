@@ -12,7 +12,7 @@ namespace triton_jax {
 // log(level: int, file: str, line: int, message: str) -> None. `host` must outlive the callable.
 PyRef LogFunction(Host* host);
 
-// compiled(seconds: float) -> None. `observer` must outlive the callable.
-PyRef CompiledFunction(ModelObserver* observer);
+// observe(event: int, device: str, value: float) -> None. `observer` must outlive the callable.
+PyRef ObserveFunction(ModelObserver* observer);
 
 }  // namespace triton_jax

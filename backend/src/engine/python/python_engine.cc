@@ -55,7 +55,8 @@ void triton_jax_python_engine(const triton_jax::PythonEngineOptions* options,
     ThrowIfError(interpreter.RunOnMainThread([&] {
       const Gil gil;
       runtime = CheckPython(PyImport_ImportModule(kRuntimeModule));
-      CheckPython(PyObject_CallMethod(runtime.get(), "initialize", "O", LogFunction(host).get()));
+      CheckPython(PyObject_CallMethod(runtime.get(), "initialize", "Os", LogFunction(host).get(),
+                                      options->settings));
     }));
     *engine = new PythonEngine(std::move(runtime));
   });

@@ -11,6 +11,7 @@ namespace triton_jax {
 struct PythonEngineOptions {
   const char* executable;  // of the environment's Python
   const char* prefix;      // that the embedded interpreter must have
+  const char* settings;    // what the server was started with, by key, as JSON
 };
 
 }  // namespace triton_jax

@@ -59,11 +59,12 @@ void ThrowPythonError() {
   }
   int code = 0;
   const char* message = nullptr;
-  if (!described || PyArg_ParseTuple(described.get(), "is", &code, &message) == 0) {
+  int fatal = 0;
+  if (!described || PyArg_ParseTuple(described.get(), "isp", &code, &message, &fatal) == 0) {
     PyErr_Clear();
     throw StatusError(DescribePlainly(exception.get()));
   }
-  throw StatusError(static_cast<Code>(code), message);
+  throw StatusError(fatal != 0 ? Status::Fatal(message) : Status(static_cast<Code>(code), message));
 }
 
 }  // namespace triton_jax

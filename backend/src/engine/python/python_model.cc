@@ -3,7 +3,6 @@
 #include "python_model.h"
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "gil.h"
 #include "host_functions.h"
@@ -32,124 +31,207 @@ std::vector<TensorSpec> TensorSpecs(const nlohmann::json& tensors) {
     spec.name = tensor.at("name").get<std::string>();
     spec.dtype = static_cast<DataType>(tensor.at("dtype").get<int>());
     spec.dims = tensor.at("dims").get<Dims>();
+    spec.optional = tensor.at("optional").get<bool>();
+    spec.ragged = tensor.at("ragged").get<bool>();
+    spec.lengths = tensor.at("lengths").get<Dims>();
+    spec.state = tensor.at("state").get<bool>();
+    spec.follows = tensor.at("follows").get<std::vector<int>>();
   }
   return specs;
 }
 
-PyRef DimsList(const std::vector<Dims>& dims) {
-  PyRef outer = CheckPython(PyList_New(0));
-  for (const Dims& one : dims) {
-    const PyRef inner = CheckPython(PyList_New(0));
-    for (const int64_t dim : one) {
-      const PyRef number = CheckPython(PyLong_FromLongLong(dim));
-      if (PyList_Append(inner.get(), number.get()) != 0) {
-        ThrowPythonError();
-      }
-    }
-    if (PyList_Append(outer.get(), inner.get()) != 0) {
-      ThrowPythonError();
-    }
+void Append(PyObject* list, const PyRef& item) {
+  if (PyList_Append(list, item.get()) != 0) {
+    ThrowPythonError();
   }
-  return outer;
+}
+
+// A list with the dimensions of each input, or None for one that is not there.
+PyRef ShapesList(const std::vector<InputShape>& shapes) {
+  PyRef list = CheckPython(PyList_New(0));
+  for (const InputShape& shape : shapes) {
+    if (!shape.present) {
+      Append(list.get(), PyRef::Borrowed(Py_None));
+      continue;
+    }
+    const PyRef dims = CheckPython(PyList_New(0));
+    for (const int64_t dim : shape.dims) {
+      Append(dims.get(), CheckPython(PyLong_FromLongLong(dim)));
+    }
+    Append(list.get(), dims);
+  }
+  return list;
+}
+
+size_t ElementCount(int64_t rows, const InputShape& shape) {
+  auto count = static_cast<size_t>(rows);
+  for (const int64_t dim : shape.dims) {
+    count *= static_cast<size_t>(dim);
+  }
+  return shape.present ? count : 0;
+}
+
+// Reads elements that the core has checked.
+PyRef BytesList(const InputBuffer& input, size_t count) {
+  PyRef list = CheckPython(PyList_New(0));
+  const auto* next = reinterpret_cast<const unsigned char*>(input.data);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t length = static_cast<size_t>(next[0]) | static_cast<size_t>(next[1]) << 8 |
+                          static_cast<size_t>(next[2]) << 16 | static_cast<size_t>(next[3]) << 24;
+    Append(list.get(),
+           CheckPython(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(next + 4),
+                                                 static_cast<Py_ssize_t>(length))));
+    next += 4 + length;
+  }
+  return list;
+}
+
+PyRef Attribute(const PyRef& object, const char* name) {
+  return CheckPython(PyObject_GetAttrString(object.get(), name));
+}
+
+void Ignore(PyObject* result) {
+  if (result == nullptr) {
+    PyErr_Clear();
+  }
+  Py_XDECREF(result);
 }
 
 }  // namespace
 
-PythonInstance::PythonInstance(PyRef instance, ModelObserver* observer, size_t output_count)
-    : instance_(std::move(instance)), observer_(observer), output_count_(output_count) {}
+PythonInstance::PythonInstance(PyRef instance, const ModelDescription& model)
+    : instance_(std::move(instance)), model_(model) {
+  device_ = Text(Attribute(instance_, "device_name").get());
+}
 
 PythonInstance::~PythonInstance() {
   const Gil gil;
+  outputs_.Release();
+  responses_.reset();
   DropPlans();
-  PyRef closed(PyObject_CallMethod(instance_.get(), "close", nullptr));
-  if (!closed) {
-    PyErr_Clear();
-  }
+  Ignore(PyObject_CallMethod(instance_.get(), "close", nullptr));
   instance_.reset();
 }
 
-Status PythonInstance::Prepare(int64_t rows, const std::vector<Dims>& dims,
+Status PythonInstance::Prepare(int64_t rows, const std::vector<InputShape>& shapes,
                                std::vector<InputBuffer>* inputs) {
   return CatchStatus([&] {
-    PlanKey key(rows, dims);
+    PlanKey key(rows, shapes);
     auto found = plans_.find(key);
     if (found == plans_.end()) {
       const Gil gil;
       if (plans_.size() >= kMaxPlans) {
         DropPlans();
       }
-      found = plans_.emplace(std::move(key), MakePlan(rows, dims)).first;
+      found = plans_.emplace(std::move(key), MakePlan(rows, shapes)).first;
     }
     plan_ = found->second.get();
     *inputs = plan_->inputs;
   });
 }
 
-std::unique_ptr<PythonInstance::Plan> PythonInstance::MakePlan(int64_t rows,
-                                                               const std::vector<Dims>& dims) {
+std::unique_ptr<PythonInstance::Plan> PythonInstance::MakePlan(
+    int64_t rows, const std::vector<InputShape>& shapes) {
   auto plan = std::make_unique<Plan>();
   const PyRef made = CheckPython(PyObject_CallMethod(
-      instance_.get(), "plan", "LO", static_cast<long long>(rows), DimsList(dims).get()));
-  plan->call = CheckPython(PyObject_GetAttrString(made.get(), "call"));
-  const PyRef buffers = CheckPython(PyObject_GetAttrString(made.get(), "buffers"));
-  const PyRef arrays = CheckPython(PyObject_GetAttrString(made.get(), "arrays"));
-  const Py_ssize_t count = PyTuple_Size(buffers.get());
-  if (count < 0 || PyTuple_Size(arrays.get()) < 0) {
-    ThrowPythonError();
-  }
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(PyTuple_GetItem(buffers.get(), i), &view, PyBUF_WRITABLE) != 0) {
-      ThrowPythonError();
-    }
-    plan->inputs.push_back({static_cast<char*>(view.buf), static_cast<size_t>(view.len)});
-    PyBuffer_Release(&view);  // the array, which the plan keeps, owns the memory
+      instance_.get(), "plan", "LO", static_cast<long long>(rows), ShapesList(shapes).get()));
+  plan->call = Attribute(made, "call");
+  plan->padded_rows = PyLong_AsLongLong(Attribute(made, "padded_rows").get());
+  const PyRef buffers = Attribute(made, "buffers");
+  const PyRef lengths = Attribute(made, "lengths");
+  const PyRef arrays = Attribute(made, "arrays");
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto index = static_cast<Py_ssize_t>(i);
+    AddInput(PyTuple_GetItem(buffers.get(), index), PyTuple_GetItem(lengths.get(), index),
+             plan.get());
+    plan->element_counts.push_back(
+        model_.inputs[i].dtype == DataType::kBytes ? ElementCount(rows, shapes[i]) : 0);
   }
   for (Py_ssize_t i = 0; i < PyTuple_Size(arrays.get()); ++i) {
     PyRef array = PyRef::Borrowed(PyTuple_GetItem(arrays.get(), i));
     const Py_ssize_t references = Py_REFCNT(array.get());
     plan->arrays.emplace_back(std::move(array), references);
   }
+  if (PyErr_Occurred() != nullptr) {
+    ThrowPythonError();
+  }
   return plan;
 }
 
-Status PythonInstance::Run(std::vector<OutputBuffer>* outputs) {
-  return CatchStatus([&] {
-    const Gil gil;
-    results_ = CheckPython(PyObject_CallObject(plan_->call.get(), nullptr));
-    observer_->Predicted();
-    const Py_ssize_t count = PySequence_Size(results_.get());
-    if (count < 0) {
+void PythonInstance::AddInput(PyObject* buffer, PyObject* lengths, Plan* plan) const {
+  // The plan's arrays own the memory, which outlives these views.
+  const auto view_of = [](PyObject* object, Py_buffer* view) {
+    if (object == nullptr || PyObject_GetBuffer(object, view, PyBUF_WRITABLE) != 0) {
       ThrowPythonError();
     }
-    if (static_cast<size_t>(count) != output_count_) {
-      throw StatusError(Code::kInternal, "the model returned " + std::to_string(count) +
-                                             " outputs, expected " + std::to_string(output_count_));
+    PyBuffer_Release(view);
+  };
+  InputBuffer& input = plan->inputs.emplace_back();
+  Py_buffer view{};
+  if (buffer != Py_None) {
+    view_of(buffer, &view);
+    input.data = static_cast<char*>(view.buf);
+    input.bytes = static_cast<size_t>(view.len);
+  }
+  if (lengths != Py_None) {
+    view_of(lengths, &view);
+    input.lengths = static_cast<int32_t*>(view.buf);
+    input.length_count = static_cast<size_t>(view.len) / sizeof(int32_t);
+  }
+}
+
+// The elements of each BYTES input, as one positional argument each.
+PyRef PythonInstance::Arguments(const std::vector<InputBuffer>& inputs) const {
+  const PyRef arguments = CheckPython(PyList_New(0));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (model_.inputs[i].dtype == DataType::kBytes) {
+      Append(arguments.get(), BytesList(inputs[i], plan_->element_counts[i]));
     }
-    for (Py_ssize_t i = 0; i < count; ++i) {
-      const PyRef result = CheckPython(PySequence_GetItem(results_.get(), i));
-      Py_buffer view;
-      if (PyObject_GetBuffer(result.get(), &view, PyBUF_ND | PyBUF_C_CONTIGUOUS) != 0) {
-        ThrowPythonError();
-      }
-      views_.push_back(view);
-      outputs->push_back({static_cast<const char*>(view.buf), static_cast<size_t>(view.len),
-                          view.ndim == 0 ? Dims{1} : Dims(view.shape, view.shape + view.ndim)});
+  }
+  return CheckPython(PyList_AsTuple(arguments.get()));
+}
+
+Status PythonInstance::Run(const std::vector<InputBuffer>& inputs,
+                           std::vector<OutputBuffer>* outputs) {
+  return CatchStatus([&] {
+    const Gil gil;
+    ran_ = true;
+    PyRef results = CheckPython(PyObject_CallObject(plan_->call.get(), Arguments(inputs).get()));
+    outputs_.Take(std::move(results), model_, outputs);
+  });
+}
+
+Status PythonInstance::Start(const std::vector<InputBuffer>& inputs) {
+  return CatchStatus([&] {
+    const Gil gil;
+    ran_ = true;
+    responses_ = CheckPython(PyObject_CallObject(plan_->call.get(), Arguments(inputs).get()));
+  });
+}
+
+Status PythonInstance::Next(std::vector<OutputBuffer>* outputs, bool* end) {
+  return CatchStatus([&] {
+    const Gil gil;
+    outputs_.Release();
+    PyRef results(PyIter_Next(responses_.get()));
+    *end = !results;
+    if (results) {
+      outputs_.Take(std::move(results), model_, outputs);
+    } else if (PyErr_Occurred() != nullptr) {
+      ThrowPythonError();
     }
   });
 }
 
 void PythonInstance::Finish() {
-  if (plan_ == nullptr || !results_) {
+  if (!ran_) {
     plan_ = nullptr;
     return;
   }
   const Gil gil;
-  for (Py_buffer& view : views_) {
-    PyBuffer_Release(&view);
-  }
-  views_.clear();
-  results_.reset();
+  ran_ = false;
+  outputs_.Release();
+  responses_.reset();  // ends a generator that was not read to its end
   // A model may keep an array that is a view of the batch: then the memory is its to keep, and the
   // next batch gets memory of its own.
   if (SomebodyKeptAnInput()) {
@@ -169,14 +251,10 @@ bool PythonInstance::SomebodyKeptAnInput() const {
 
 void PythonInstance::DropPlans() {
   plans_.clear();
-  const PyRef dropped(PyObject_CallMethod(instance_.get(), "drop_buffers", nullptr));
-  if (!dropped) {
-    PyErr_Clear();
-  }
+  Ignore(PyObject_CallMethod(instance_.get(), "drop_buffers", nullptr));
 }
 
-PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver* observer)
-    : observer_(observer) {
+PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver* observer) {
   const nlohmann::json request = {
       {"name", spec.name},
       {"version", spec.version},
@@ -185,23 +263,21 @@ PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver
       {"complete_config", spec.complete_config},
       {"default_max_batch_size", spec.default_max_batch_size},
   };
-  const PyRef compiled = CompiledFunction(observer);
+  const PyRef observe = ObserveFunction(observer);
   model_ = CheckPython(
-      PyObject_CallMethod(runtime, "load_model", "sO", request.dump().c_str(), compiled.get()));
+      PyObject_CallMethod(runtime, "load_model", "sO", request.dump().c_str(), observe.get()));
   const PyRef described = CheckPython(PyObject_CallMethod(model_.get(), "description", nullptr));
   const nlohmann::json description = nlohmann::json::parse(Text(described.get()));
   description_.config_json = description.at("config").dump();
   description_.max_batch_size = description.at("max_batch_size").get<int64_t>();
   description_.inputs = TensorSpecs(description.at("inputs"));
   description_.outputs = TensorSpecs(description.at("outputs"));
+  description_.decoupled = description.at("decoupled").get<bool>();
 }
 
 PythonModel::~PythonModel() {
   const Gil gil;
-  const PyRef closed(PyObject_CallMethod(model_.get(), "close", nullptr));
-  if (!closed) {
-    PyErr_Clear();
-  }
+  Ignore(PyObject_CallMethod(model_.get(), "close", nullptr));
   model_.reset();
 }
 
@@ -211,8 +287,7 @@ Status PythonModel::CreateInstance(const InstanceSpec& spec, std::unique_ptr<Ins
     PyRef made = CheckPython(PyObject_CallMethod(model_.get(), "create_instance", "sii",
                                                  spec.name.c_str(), static_cast<int>(spec.kind),
                                                  static_cast<int>(spec.device_id)));
-    *instance =
-        std::make_unique<PythonInstance>(std::move(made), observer_, description_.outputs.size());
+    *instance = std::make_unique<PythonInstance>(std::move(made), description_);
   });
 }
 

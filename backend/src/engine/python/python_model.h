@@ -6,47 +6,58 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/engine.h"
 #include "py_ref.h"
+#include "python_outputs.h"
 
 namespace triton_jax {
 
 class PythonInstance : public Instance {
  public:
-  // `instance` is a tritonserver_jax.runtime.instance.Instance.
-  PythonInstance(PyRef instance, ModelObserver* observer, size_t output_count);
+  // `instance` is a tritonserver_jax.runtime.instance.Instance. Needs the GIL.
+  PythonInstance(PyRef instance, const ModelDescription& model);
   ~PythonInstance() override;
 
-  Status Prepare(int64_t rows, const std::vector<Dims>& dims,
+  const std::string& Device() const override { return device_; }
+  Status Prepare(int64_t rows, const std::vector<InputShape>& shapes,
                  std::vector<InputBuffer>* inputs) override;
-  Status Run(std::vector<OutputBuffer>* outputs) override;
+  int64_t PaddedRows() const override { return plan_ == nullptr ? 0 : plan_->padded_rows; }
+  Status Run(const std::vector<InputBuffer>& inputs, std::vector<OutputBuffer>* outputs) override;
+  Status Start(const std::vector<InputBuffer>& inputs) override;
+  Status Next(std::vector<OutputBuffer>* outputs, bool* end) override;
   void Finish() override;
 
  private:
-  // How to run one batch size of one set of dimensions: a tritonserver_jax.runtime.instance.Plan.
+  // How to run one batch size of one set of shapes: a tritonserver_jax.runtime.instance.Plan.
   struct Plan {
     PyRef call;
+    int64_t padded_rows = 0;
     std::vector<InputBuffer> inputs;
+    std::vector<size_t> element_counts;  // of BYTES inputs
     // The arrays that own the input memory, and how many references each has when nobody but the
     // runtime holds it.
     std::vector<std::pair<PyRef, Py_ssize_t>> arrays;
   };
-  using PlanKey = std::pair<int64_t, std::vector<Dims>>;
+  using PlanKey = std::pair<int64_t, std::vector<InputShape>>;
 
-  std::unique_ptr<Plan> MakePlan(int64_t rows, const std::vector<Dims>& dims);
+  std::unique_ptr<Plan> MakePlan(int64_t rows, const std::vector<InputShape>& shapes);
+  void AddInput(PyObject* buffer, PyObject* lengths, Plan* plan) const;
+  PyRef Arguments(const std::vector<InputBuffer>& inputs) const;
   bool SomebodyKeptAnInput() const;
   void DropPlans();
 
   PyRef instance_;
-  ModelObserver* observer_;
-  size_t output_count_;
+  const ModelDescription& model_;
+  std::string device_;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
   Plan* plan_ = nullptr;  // of the run between Prepare and Finish
-  PyRef results_;
-  std::vector<Py_buffer> views_;
+  bool ran_ = false;
+  PyRef responses_;  // of a decoupled model: an iterator
+  PythonOutputs outputs_;
 };
 
 class PythonModel : public Model {
@@ -59,7 +70,6 @@ class PythonModel : public Model {
   Status CreateInstance(const InstanceSpec& spec, std::unique_ptr<Instance>* instance) override;
 
  private:
-  ModelObserver* observer_;
   PyRef model_;
   ModelDescription description_;
 };

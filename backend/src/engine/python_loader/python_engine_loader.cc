@@ -37,7 +37,8 @@ std::shared_ptr<Engine> LoadPythonEngine(const PythonEngineSpec& spec, Host* hos
                                            " is not the jax backend's: it has no symbol "
                                            "triton_jax_python_engine");
   }
-  const PythonEngineOptions options{environment.executable.c_str(), environment.prefix.c_str()};
+  const PythonEngineOptions options{environment.executable.c_str(), environment.prefix.c_str(),
+                                    spec.settings.c_str()};
   Engine* engine = nullptr;
   Status status;
   make_engine(&options, host, &engine, &status);

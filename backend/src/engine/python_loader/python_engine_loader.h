@@ -16,6 +16,7 @@ namespace triton_jax {
 struct PythonEngineSpec {
   std::string backend_directory;  // where libtriton_jax_python.so is
   std::string environment;        // of Python, made by scripts/setup_env.sh
+  std::string settings;           // what the server was started with, by key, as JSON
 };
 
 // Throws StatusError saying what is wrong with the environment and what to do about it. `host` must

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BYTES tensors in NumPy, and in the form that XLA can work on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritonserver_jax.runtime.errors import Code, refuse
+
+
+class Strings(NamedTuple):
+    """Byte strings inside a compiled function: `predict` gets and returns them as this pair.
+
+    Attributes:
+        bytes: ``uint8[*dims, length]``: each string, and zeros after its end.
+        lengths: ``int32[*dims]``: how many bytes of each are real.
+    """
+
+    bytes: Any
+    lengths: Any
+
+
+def to_objects(elements: list[bytes], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Byte strings as a NumPy array of objects, as host code sees them."""
+    flat = np.empty(len(elements), np.object_)
+    flat[:] = elements
+    return flat.reshape(shape)
+
+
+def to_strings(
+    elements: list[bytes], shape: tuple[int, ...], allowed: Sequence[int], name: str
+) -> Strings:
+    """Byte strings as NumPy arrays for a compiled function.
+
+    Args:
+        elements: the strings, in row-major order; missing ones at the end are empty.
+        shape: of the tensor.
+        allowed: lengths to pad to, in rising order.
+        name: of the input, for messages.
+
+    Raises:
+        BackendError: INVALID_ARG where a string is longer than the longest allowed length.
+    """
+    count = math.prod(shape)
+    lengths = np.zeros(count, np.int32)
+    lengths[: len(elements)] = [len(element) for element in elements]
+    longest = int(lengths.max(initial=0))
+    width = next((length for length in allowed if length >= longest), None)
+    if width is None:
+        refuse(f"input '{name}': a string of {longest} bytes, the longest allowed is {allowed[-1]}")
+    # NumPy's fixed-width strings are the wanted matrix: each element, and zeros up to the width.
+    matrix = np.zeros(count, f"S{width}")
+    matrix[: len(elements)] = elements
+    return Strings(matrix.view(np.uint8).reshape(*shape, width), lengths.reshape(shape))
+
+
+def from_strings(strings: Strings) -> np.ndarray[Any, Any]:
+    """A compiled function's strings as a NumPy array of objects."""
+    matrix = np.ascontiguousarray(np.asarray(strings.bytes))
+    lengths = np.asarray(strings.lengths)
+    width = matrix.shape[-1]
+    data = matrix.tobytes()
+    elements = [
+        data[index * width : index * width + length]
+        for index, length in enumerate(lengths.ravel().tolist())
+    ]
+    return to_objects(elements, lengths.shape)
+
+
+def to_elements(array: np.ndarray[Any, Any], name: str) -> tuple[list[Any], tuple[int, ...]]:
+    """A host array of strings as the C++ side takes it: a flat list, and the dimensions.
+
+    Text is encoded as UTF-8. That every element is a string is checked where they are read.
+    """
+    flat = array.ravel().tolist()
+    if array.dtype.kind == "U":
+        flat = [text.encode() for text in flat]
+    elif array.dtype.kind == "O":
+        if any(type(element) is str for element in flat):
+            flat = [e.encode() if isinstance(e, str) else e for e in flat]
+    elif array.dtype.kind != "S":
+        refuse(
+            f"output '{name}': expected byte strings, got an array of {array.dtype.name}",
+            Code.INTERNAL,
+        )
+    return flat, tuple(array.shape)

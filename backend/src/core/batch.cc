@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "data_type.h"
+
+namespace triton_jax {
+namespace {
+
+// The smallest of the lengths that holds `size`, which is no larger than the last of them.
+int64_t PaddedSize(int64_t size, const Dims& lengths) {
+  const auto found = std::lower_bound(lengths.begin(), lengths.end(), size);
+  return found == lengths.end() ? size : *found;
+}
+
+Dims Padded(const TensorSpec& spec, const Dims& dims) {
+  Dims padded = dims;
+  for (size_t i = 0; i < padded.size(); ++i) {
+    if (spec.dims[i] < 0) {
+      padded[i] = PaddedSize(padded[i], spec.lengths);
+    }
+  }
+  return padded;
+}
+
+}  // namespace
+
+bool Batch::Takes(const Request& request) const {
+  if (requests_.empty()) {
+    return true;
+  }
+  if (model_.decoupled || rows_ + request.rows() > model_.max_batch_size) {
+    return false;
+  }
+  for (size_t i = 0; i < shapes_.size(); ++i) {
+    const TensorSpec& spec = model_.inputs[i];
+    const InputShape& shape = request.shapes()[i];
+    if (shape.present != shapes_[i].present) {
+      return false;
+    }
+    if (!spec.ragged && Padded(spec, shape.dims) != Padded(spec, shapes_[i].dims)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Batch::Add(Request* request) {
+  if (requests_.empty()) {
+    shapes_ = request->shapes();
+  } else {
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      Dims& largest = shapes_[i].dims;
+      for (size_t d = 0; d < largest.size(); ++d) {
+        largest[d] = std::max(largest[d], request->shapes()[i].dims[d]);
+      }
+    }
+  }
+  requests_.push_back(request);
+  rows_ += request->rows();
+}
+
+std::vector<InputShape> Batch::Shapes() const {
+  std::vector<InputShape> shapes = shapes_;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    shapes[i].dims = Padded(model_.inputs[i], shapes[i].dims);
+  }
+  return shapes;
+}
+
+void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffer>* buffers) {
+  elements_.resize(shapes.size());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const TensorSpec& spec = model_.inputs[i];
+    InputBuffer& buffer = (*buffers)[i];
+    if (spec.dtype == DataType::kBytes) {
+      for (Request* request : requests_) {
+        request->AppendElements(i, &elements_[i]);
+      }
+      buffer.data = elements_[i].data();
+      buffer.bytes = elements_[i].size();
+    } else if (shapes[i].present) {
+      const std::optional<size_t> row_bytes = TensorBytes(spec.dtype, shapes[i].dims);
+      size_t filled = 0;
+      if (!row_bytes || __builtin_mul_overflow(*row_bytes, static_cast<size_t>(rows_), &filled) ||
+          filled > buffer.bytes) {
+        throw StatusError(Code::kInternal, "input '" + spec.name + "': a batch of " +
+                                               std::to_string(rows_) + " rows of " +
+                                               DimsText(shapes[i].dims) + " does not fit in " +
+                                               std::to_string(buffer.bytes) + " bytes");
+      }
+      char* destination = buffer.data;
+      for (Request* request : requests_) {
+        const size_t bytes = *row_bytes * static_cast<size_t>(request->rows());
+        // Padding is zeros, never what an earlier request left there.
+        if (!request->ok() || request->shapes()[i].dims != shapes[i].dims) {
+          std::memset(destination, 0, bytes);
+        }
+        request->CopyInput(i, shapes[i].dims, destination);
+        destination += bytes;
+      }
+      if (buffer.bytes > filled) {
+        std::memset(destination, 0, buffer.bytes - filled);
+      }
+      if (buffer.lengths != nullptr) {
+        FillLengths(i, buffer);
+      }
+    }
+  }
+}
+
+void Batch::FillLengths(size_t index, const InputBuffer& buffer) const {
+  const TensorSpec& spec = model_.inputs[index];
+  int32_t* next = buffer.lengths;
+  for (const Request* request : requests_) {
+    for (int64_t row = 0; row < request->rows(); ++row) {
+      for (size_t d = 0; d < spec.dims.size(); ++d) {
+        if (spec.dims[d] < 0) {
+          *next++ = static_cast<int32_t>(request->shapes()[index].dims[d]);
+        }
+      }
+    }
+  }
+  std::fill(next, buffer.lengths + buffer.length_count, 0);
+}
+
+std::vector<Batch> FormBatches(const ModelDescription& model, std::vector<Request>* requests) {
+  std::vector<Batch> batches;
+  for (Request& request : *requests) {
+    if (!request.ok()) {
+      continue;
+    }
+    const auto home = std::find_if(batches.begin(), batches.end(),
+                                   [&](const Batch& batch) { return batch.Takes(request); });
+    if (home == batches.end()) {
+      batches.emplace_back(model).Add(&request);
+    } else {
+      home->Add(&request);
+    }
+  }
+  return batches;
+}
+
+}  // namespace triton_jax

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "python_outputs.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "python_error.h"
+
+namespace triton_jax {
+
+void PythonOutputs::Take(PyRef results, const ModelDescription& model,
+                         std::vector<OutputBuffer>* outputs) {
+  Release();
+  results_ = std::move(results);
+  const Py_ssize_t count = PySequence_Size(results_.get());
+  if (count < 0) {
+    ThrowPythonError();
+  }
+  if (static_cast<size_t>(count) != model.outputs.size()) {
+    throw StatusError(Code::kInternal, "the model returned " + std::to_string(count) +
+                                           " outputs, expected " +
+                                           std::to_string(model.outputs.size()));
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const TensorSpec& spec = model.outputs[static_cast<size_t>(i)];
+    const PyRef result = CheckPython(PySequence_GetItem(results_.get(), i));
+    OutputBuffer& output = outputs->emplace_back();
+    if (spec.dtype == DataType::kBytes) {
+      TakeElements(result.get(), spec.name, &output);
+    } else {
+      TakeArray(result.get(), &output);
+    }
+  }
+}
+
+void PythonOutputs::TakeArray(PyObject* result, OutputBuffer* output) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(result, &view, PyBUF_ND | PyBUF_C_CONTIGUOUS) != 0) {
+    ThrowPythonError();
+  }
+  views_.push_back(view);
+  output->data = static_cast<const char*>(view.buf);
+  output->bytes = static_cast<size_t>(view.len);
+  output->dims = view.ndim == 0 ? Dims{1} : Dims(view.shape, view.shape + view.ndim);
+}
+
+void PythonOutputs::TakeElements(PyObject* result, const std::string& name, OutputBuffer* output) {
+  PyObject* list = nullptr;
+  PyObject* dims = nullptr;
+  if (PyArg_ParseTuple(result, "O!O!", &PyList_Type, &list, &PyTuple_Type, &dims) == 0) {
+    ThrowPythonError();
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_Size(dims); ++i) {
+    output->dims.push_back(PyLong_AsLongLong(PyTuple_GetItem(dims, i)));
+  }
+  if (PyErr_Occurred() != nullptr) {
+    ThrowPythonError();
+  }
+  if (output->dims.empty()) {
+    output->dims.push_back(1);
+  }
+  std::vector<char>& serialized = elements_.emplace_back();
+  const Py_ssize_t count = PyList_Size(list);
+  output->offsets.reserve(static_cast<size_t>(count) + 1);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* element = PyList_GetItem(list, i);  // borrowed
+    char* data = nullptr;
+    Py_ssize_t bytes = 0;
+    if (PyBytes_AsStringAndSize(element, &data, &bytes) != 0) {
+      PyErr_Clear();
+      const PyRef type(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element))));
+      const char* text = type ? PyUnicode_AsUTF8AndSize(type.get(), nullptr) : nullptr;
+      PyErr_Clear();
+      throw StatusError(Code::kInternal, "output '" + name +
+                                             "': expected elements of type bytes, "
+                                             "got " +
+                                             (text == nullptr ? "another type" : text));
+    }
+    if (static_cast<uint64_t>(bytes) > std::numeric_limits<uint32_t>::max()) {
+      throw StatusError(Code::kInternal, "output '" + name + "': an element has " +
+                                             std::to_string(bytes) +
+                                             " bytes, more than a BYTES tensor can hold");
+    }
+    output->offsets.push_back(serialized.size());
+    const auto length = static_cast<uint32_t>(bytes);
+    for (int shift = 0; shift < 32; shift += 8) {
+      serialized.push_back(static_cast<char>((length >> shift) & 0xFFU));
+    }
+    serialized.insert(serialized.end(), data, data + bytes);
+  }
+  output->offsets.push_back(serialized.size());
+  output->data = serialized.data();
+  output->bytes = serialized.size();
+}
+
+void PythonOutputs::Release() {
+  for (Py_buffer& view : views_) {
+    PyBuffer_Release(&view);
+  }
+  views_.clear();
+  elements_.clear();
+  results_.reset();
+}
+
+}  // namespace triton_jax

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in the documentation, made from where their contents are declared.
+
+A page has a pair of comments, ``<!-- table NAME -->`` and ``<!-- end table -->``; what is between
+them is made here. ``python -m ci.docs`` writes it, ``--check`` says where it is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from ci.process import ROOT
+from tritonserver_jax.releases import load_releases
+from tritonserver_jax.runtime.dtypes import DTYPES
+from tritonserver_jax.runtime.parameters import PARAMETERS, Parameter
+from tritonserver_jax.runtime.settings import SETTINGS
+
+DOCS = ROOT / "docs"
+METRICS_SOURCE = ROOT / "backend" / "src" / "core" / "metrics.cc"
+
+_BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end table -->)", re.DOTALL)
+_METRIC = re.compile(r"\{MetricId::k\w+,\s*(\w+),\s*\"(\w+)\",\s*((?:\"[^\"]*\"\s*)+)\}", re.DOTALL)
+_KINDS = {
+    "TRITONSERVER_METRIC_KIND_COUNTER": "counter",
+    "TRITONSERVER_METRIC_KIND_GAUGE": "gauge",
+    "kHistogram": "histogram",
+}
+_LABELS = "`model`, `version`, `device`"
+
+
+class DocsError(RuntimeError):
+    """A page asks for a table that nobody makes."""
+
+
+def metrics() -> list[tuple[str, str, str]]:
+    """Name, kind and help of every metric, as the core declares them."""
+    found = _METRIC.findall(METRICS_SOURCE.read_text(encoding="utf-8"))
+    return [
+        (name, _KINDS[kind], "".join(re.findall(r"\"([^\"]*)\"", text)))
+        for kind, name, text in found
+    ]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(declared: Sequence[Parameter]) -> str:
+    return _table(
+        ("key", "meaning", "value"),
+        [(f"`{one.key}`", one.meaning, one.expected) for one in declared],
+    )
+
+
+def _dtypes() -> str:
+    return _table(
+        ("Triton, in a request", "in config.pbtxt", "NumPy", "JAX"),
+        [
+            (
+                f"`{one.name}`",
+                f"`{one.config_name}`",
+                "`object` (of `bytes`)" if one.is_bytes else f"`{one.numpy.name}`",
+                "`Strings`"
+                if one.is_bytes
+                else f"`{one.numpy.name}`" + (" (64-bit mode)" if one.needs_x64 else ""),
+            )
+            for one in DTYPES
+        ],
+    )
+
+
+def _metrics() -> str:
+    return _table(
+        ("metric", "kind", "labels", "meaning"),
+        [
+            (
+                f"`{name}`",
+                kind,
+                _LABELS + (", `code`" if name == "jax_request_failures" else ""),
+                text,
+            )
+            for name, kind, text in metrics()
+        ],
+    )
+
+
+def _releases() -> str:
+    return _table(
+        ("release", "server version", "backend API", "Ubuntu", "Python", "CUDA", "tested here"),
+        [
+            (
+                one.release,
+                one.server_version,
+                str(one.backend_api or "not known"),
+                one.ubuntu,
+                one.python,
+                one.cuda or "not known",
+                "yes" if one.server else "by its API table",
+            )
+            for one in load_releases().values()
+        ],
+    )
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "dtypes": _dtypes,
+    "metrics": _metrics,
+    "parameters": lambda: _parameters(PARAMETERS),
+    "releases": _releases,
+    "settings": lambda: _parameters(SETTINGS),
+}
+
+
+def filled(text: str, page: str) -> str:
+    """The text of a page with its tables made anew.
+
+    Raises:
+        DocsError: It asks for a table that there is not.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        table = TABLES.get(match[2])
+        if table is None:
+            raise DocsError(f"{page}: table {match[2]} is not one of {', '.join(TABLES)}")
+        return match[1] + table() + match[3]
+
+    return _BLOCK.sub(fill, text)
+
+
+def outdated(docs: Path = DOCS, *, write: bool = False) -> list[Path]:
+    """The pages whose tables are not what they should be; written anew if asked for."""
+    found = []
+    for page in sorted(docs.glob("**/*.md")):
+        text = page.read_text(encoding="utf-8")
+        new = filled(text, page.name)
+        if new != text:
+            found.append(page)
+            if write:
+                page.write_text(new, encoding="utf-8")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m ci.docs", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+    )
+    options = parser.parse_args(arguments)
+    pages = outdated(write=not options.check)
+    for page in pages:
+        print(f"{page.relative_to(ROOT)}: {'out of date' if options.check else 'written'}")
+    if pages and options.check:
+        print("tables differ from their declarations; write them with python -m ci.docs")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
