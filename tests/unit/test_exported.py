@@ -88,8 +88,9 @@ def run(loaded: Model, rows: int, **inputs: Any) -> list[Any]:
     batching = loaded.max_batch_size > 0
     arrays = [np.asarray(inputs[spec.name]) for spec in loaded.inputs]
     plan = instance.plan(rows, [a.shape[1:] if batching else a.shape for a in arrays])
-    for memory, array in zip(plan.arrays, arrays, strict=True):
-        memory[: len(array)] = array
+    for memory, array in zip(plan.buffers, arrays, strict=True):
+        assert memory is not None
+        memory[: array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
     return [np.asarray(output) for output in plan.call()]
 
 
