@@ -27,6 +27,19 @@ Dims Padded(const TensorSpec& spec, const Dims& dims) {
   return padded;
 }
 
+// Fills `bytes` bytes up with copies of the last of the `filled` ones' rows; with zeros if there is
+// no row.
+void RepeatLastRow(char* data, size_t filled, size_t bytes, size_t row_bytes) {
+  if (filled == 0) {
+    std::memset(data, 0, bytes);
+    return;
+  }
+  for (size_t position = filled; position + row_bytes <= bytes && row_bytes > 0;
+       position += row_bytes) {
+    std::memcpy(data + position, data + position - row_bytes, row_bytes);
+  }
+}
+
 }  // namespace
 
 bool Batch::Takes(const Request& request) const {
@@ -96,16 +109,14 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
       char* destination = buffer.data;
       for (Request* request : requests_) {
         const size_t bytes = *row_bytes * static_cast<size_t>(request->rows());
-        // Padding is zeros, never what an earlier request left there.
+        // Beyond what the request has, zeros: never what an earlier one left there.
         if (!request->ok() || request->shapes()[i].dims != shapes[i].dims) {
           std::memset(destination, 0, bytes);
         }
         request->CopyInput(i, shapes[i].dims, destination);
         destination += bytes;
       }
-      if (buffer.bytes > filled) {
-        std::memset(destination, 0, buffer.bytes - filled);
-      }
+      RepeatLastRow(buffer.data, filled, buffer.bytes, *row_bytes);
       if (buffer.lengths != nullptr) {
         FillLengths(i, buffer);
       }
@@ -125,7 +136,10 @@ void Batch::FillLengths(size_t index, const InputBuffer& buffer) const {
       }
     }
   }
-  std::fill(next, buffer.lengths + buffer.length_count, 0);
+  const auto filled = static_cast<size_t>(next - buffer.lengths) * sizeof(int32_t);
+  const auto varying = static_cast<size_t>(std::count(spec.dims.begin(), spec.dims.end(), -1));
+  RepeatLastRow(reinterpret_cast<char*>(buffer.lengths), filled,
+                buffer.length_count * sizeof(int32_t), varying * sizeof(int32_t));
 }
 
 std::vector<Batch> FormBatches(const ModelDescription& model, std::vector<Request>* requests) {

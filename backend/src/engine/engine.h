@@ -127,8 +127,8 @@ struct InputShape {
 struct InputBuffer {
   char* data = nullptr;  // 64-byte aligned, `bytes` long; null for BYTES and what is not present
   size_t bytes = 0;      // for the padded batch
-  // For each row of the padded batch, and each dimension that varies, how much of it is real, and 0
-  // for padding; null where nobody asks.
+  // For each row of the padded batch, and each dimension that varies, how much of it is real; null
+  // where nobody asks.
   int32_t* lengths = nullptr;
   size_t length_count = 0;
 };
@@ -153,8 +153,9 @@ class Instance {
   // Where it runs: "cpu:0".
   virtual const std::string& Device() const = 0;
   // Readies storage for `rows` rows (1 if the model has no batch dimension) of inputs of `shapes`,
-  // in the order of ModelDescription::inputs. The caller fills every byte: rows beyond `rows`, and
-  // what is beyond the real dimensions, are padding and are to be zero.
+  // in the order of ModelDescription::inputs. The caller fills every byte: what is beyond the
+  // real dimensions with zeros, and rows beyond `rows` with copies of the last real one, which can
+  // do nothing in the model that the real rows do not.
   virtual Status Prepare(int64_t rows, const std::vector<InputShape>& shapes,
                          std::vector<InputBuffer>* inputs) = 0;
   // The rows of what was prepared, with padding.

@@ -6,17 +6,18 @@ That is ``model.py`` and weights beside it, or ``model.jaxexport``.
 
 from __future__ import annotations
 
-import importlib.util
-import itertools
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import jax
+import numpy as np
+
 from tritonserver_jax.runtime import errors, weights
 from tritonserver_jax.runtime.errors import Code, refuse
+from tritonserver_jax.runtime.module_loader import forget, import_model, jax_config_kept
 from tritonserver_jax.runtime.tensors import TensorSpec, author_specs
 
 MODEL_FILE = "model.py"
@@ -25,7 +26,6 @@ EXPORTED_FILE = "model.jaxexport"
 PACKAGE_DIRECTORY = "model.jax"
 
 _SIGNATURE_KEYS = ("inputs", "outputs", "max_batch_size", "lengths", "optional", "state")
-_module_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class LoadContext:
         return weights.load_orbax(self.directory / name, target)
 
 
-@dataclass(frozen=True)
+@dataclass
 class AuthorModel:
     """A loaded model with its parameters.
 
@@ -134,9 +134,9 @@ class AuthorModel:
         signature: what the author declared.
         params: a pytree of arrays; None where the model has no weights.
         missing_weights: for messages: what was looked for, where there are no weights.
+        jax_settings: what the code set in ``jax.config`` that is to hold for this model alone.
         source: for messages: what says which inputs there are.
         platforms: those that an exported model can run on; None where it is any.
-        needs_x64: whether it has 64-bit types of its own.
     """
 
     directory: Path
@@ -149,44 +149,19 @@ class AuthorModel:
     signature: Signature
     params: Any
     missing_weights: str
+    jax_settings: Mapping[str, Any]
     source: str = "SIGNATURE of model.py"
     platforms: tuple[str, ...] | None = None
-    needs_x64: bool = False
+
+    def take_params(self) -> Any:
+        """The parameters, which from now on are the caller's: two copies would be one too many."""
+        params, self.params = self.params, None
+        return params
 
     def close(self) -> None:
         """Take the model's code out of Python's table of modules."""
         if self.module is not None:
             forget(self.module)
-
-
-def _import(path: Path, doing: str) -> ModuleType:
-    # A name of its own for each load: two models may both have a model.py, and a reload must see
-    # the file as it is now. As a package, so that `from . import layers` finds a file beside it.
-    name = f"tritonserver_jax_model_{next(_module_numbers)}"
-    spec = importlib.util.spec_from_file_location(
-        name, path, submodule_search_locations=[str(path.parent)]
-    )
-    if spec is None or spec.loader is None:
-        refuse(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        with errors.model_code(f"{doing}: importing {MODEL_FILE}", path.parent):
-            # Compiled here rather than by the loader, which would take a __pycache__ entry with
-            # the same size and time as the file for the file itself, and write one into what may
-            # be a read-only model repository.
-            exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
-    except BaseException:
-        forget(module)
-        raise
-    return module
-
-
-def forget(module: ModuleType) -> None:
-    """Take a model's module, and those that it imported from beside itself, out of sys.modules."""
-    for name in [*sys.modules]:
-        if name == module.__name__ or name.startswith(module.__name__ + "."):
-            del sys.modules[name]
 
 
 def _function(module: ModuleType, name: str, path: Path) -> Callable[..., Any] | None:
@@ -210,9 +185,11 @@ def _signature(module: ModuleType, path: Path) -> Signature:
     if max_batch_size is not None and (
         not isinstance(max_batch_size, int)
         or isinstance(max_batch_size, bool)
-        or max_batch_size < 0
+        or not 0 <= max_batch_size < 2**31
     ):
-        refuse(f"{where}['max_batch_size'] must be an integer >= 0, got {max_batch_size!r}")
+        refuse(
+            f"{where}['max_batch_size'] must be an integer >= 0 and < 2**31, got {max_batch_size!r}"
+        )
 
     inputs = None if given.get("inputs") is None else list(given["inputs"])
 
@@ -252,6 +229,22 @@ def _signature(module: ModuleType, path: Path) -> Signature:
     )
 
 
+def _check_params(params: Any, doing: str) -> None:
+    """That parameters are a pytree of what JAX takes for arrays."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]:
+        is_array = hasattr(leaf, "dtype") and hasattr(leaf, "shape")
+        if not is_array and not isinstance(leaf, bool | int | float | complex):
+            refuse(
+                f"{doing}: the parameters hold {type(leaf).__name__} at "
+                f"params{jax.tree_util.keystr(path)}; expected a pytree of arrays"
+            )
+        if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "OSU":
+            refuse(
+                f"{doing}: the parameters hold an array of {leaf.dtype} at "
+                f"params{jax.tree_util.keystr(path)}; expected numbers"
+            )
+
+
 def find_model_directory(version_directory: Path) -> Path:
     """Where the model is: the version directory, or ``model.jax`` in it."""
     for directory in (version_directory, version_directory / PACKAGE_DIRECTORY):
@@ -289,7 +282,23 @@ def load_author_model(
 
         return load_exported(directory, version_directory, context(directory), doing)
     path = directory / MODEL_FILE
-    module = _import(path, doing)
+    with jax_config_kept(doing) as jax_settings:
+        module = import_model(path, doing)
+    try:
+        return _author_model(module, path, context, doing, jax_settings)
+    except BaseException:
+        forget(module)
+        raise
+
+
+def _author_model(
+    module: ModuleType,
+    path: Path,
+    context: Callable[[Path], LoadContext],
+    doing: str,
+    jax_settings: Mapping[str, Any],
+) -> AuthorModel:
+    directory = path.parent
     predict = _function(module, "predict", path)
     stream = _function(module, "stream", path)
     has_predict = predict is not None
@@ -312,6 +321,7 @@ def load_author_model(
         params = found.params
         if found.missing:
             missing = f"{found.missing}, and {MODEL_FILE} has no load(context)"
+    _check_params(params, doing)
     return AuthorModel(
         directory=directory,
         module=module,
@@ -323,4 +333,5 @@ def load_author_model(
         signature=_signature(module, path),
         params=params,
         missing_weights=missing,
+        jax_settings=jax_settings,
     )

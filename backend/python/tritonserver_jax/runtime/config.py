@@ -17,7 +17,8 @@ from tritonserver_jax.runtime.tensors import Dims, TensorSpec, dims_agree
 
 Kind = Literal["input", "output"]
 
-_MAX_BATCH_SIZE = re.compile(r"^\s*max_batch_size\s*:", re.MULTILINE)
+_MAX_BATCH_SIZE = re.compile(r"\bmax_batch_size\s*:")
+_TEXT_OR_COMMENT = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|#[^\n]*")
 _SCHEDULERS = ("dynamic_batching", "sequence_batching", "ensemble_scheduling")
 
 
@@ -71,8 +72,7 @@ def states_max_batch_size(config: Mapping[str, Any], model_directory: Path) -> b
         text = (model_directory / "config.pbtxt").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
-    without_comments = re.sub(r"#.*", "", text)
-    return _MAX_BATCH_SIZE.search(without_comments) is not None
+    return _MAX_BATCH_SIZE.search(_TEXT_OR_COMMENT.sub(" ", text)) is not None
 
 
 def merge(
@@ -83,6 +83,7 @@ def merge(
     source: str,
     config_chooses: bool,
     batching: bool,
+    listed_in: str = "config.pbtxt",
 ) -> tuple[TensorSpec, ...]:
     """Bring together what the configuration lists and what the model is.
 
@@ -95,6 +96,7 @@ def merge(
             is served.
         batching: whether the model has a batch dimension. One without it cannot have tensors of
             rank 0 in Triton: its configuration has ``dims: 1`` for them.
+        listed_in: where `listed` comes from, for messages.
 
     Returns:
         Complete specs, in the order of the configuration where it has one.
@@ -110,7 +112,7 @@ def merge(
         if known is None and declared is not None:
             names = ", ".join(repr(spec.name) for spec in declared) or "none"
             refuse(
-                f"{kind} '{tensor.name}' of config.pbtxt is not one of the {kind}s of {source} "
+                f"{kind} '{tensor.name}' of {listed_in} is not one of the {kind}s of {source} "
                 f"({names})"
             )
         dtype = tensor.dtype or (known.dtype if known else None)
@@ -125,12 +127,12 @@ def merge(
             )
         if known is not None and dtype != known.dtype:
             refuse(
-                f"{kind} '{tensor.name}': config.pbtxt says {dtype.config_name}, but {source} has "
+                f"{kind} '{tensor.name}': {listed_in} says {dtype.config_name}, but {source} has "
                 f"{known.dtype.config_name}"
             )
         if known is not None and not dims_agree(dims, known.dims):
             refuse(
-                f"{kind} '{tensor.name}': config.pbtxt says dims {list(dims)}, but {source} has "
+                f"{kind} '{tensor.name}': {listed_in} says dims {list(dims)}, but {source} has "
                 f"{list(known.dims)} (both without the batch dimension)"
             )
         follows = known.follows if known is not None else ()

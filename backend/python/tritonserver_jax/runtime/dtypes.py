@@ -80,11 +80,14 @@ def dtype_of_config(name: str, tensor: str) -> DType | None:
 
 def dtype_of_array(numpy_dtype: Any, tensor: str, code: Code = Code.UNSUPPORTED) -> DType:
     """The type of a NumPy or JAX array, or a refusal naming `tensor`."""
-    known = np.dtype(numpy_dtype)
+    try:
+        known = np.dtype(numpy_dtype).newbyteorder("=")
+    except TypeError:  # such as JAX's typed random keys
+        refuse(f"{tensor}: Triton has no data type for {numpy_dtype}", code)
     dtype = _BY_NAME["BYTES"] if known.kind in "SU" else _BY_NUMPY.get(known)
     if dtype is None:
         refuse(
-            f"{tensor}: Triton has no data type for {np.dtype(numpy_dtype).name}; expected one of "
+            f"{tensor}: Triton has no data type for {known.name}; expected one of "
             + ", ".join(one.numpy.name for one in DTYPES if not one.is_bytes),
             code,
         )

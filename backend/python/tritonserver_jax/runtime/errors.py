@@ -121,8 +121,12 @@ def model_code_error(doing: str, error: BaseException, directory: Path) -> Backe
     """
     log.error(f"{doing} failed\n" + "".join(traceback.format_exception(error)).rstrip())
     place = _place(error, directory)
+    hint = ""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing and ((directory / missing).is_dir() or (directory / f"{missing}.py").is_file()):
+        hint = f"; it is beside model.py: import it as `from . import {missing}`"
     where = f" ({place})" if place else ""
-    message = f"{doing} raised {_summary(error)}{where}"
+    message = f"{doing} raised {_summary(error)}{where}{hint}"
     return BackendError(_code_of(error), message, fatal=_is_fatal(error))
 
 
@@ -146,6 +150,6 @@ def describe(error: BaseException) -> tuple[int, str, bool]:
     An exception that is no `BackendError` is a bug of this runtime: its traceback goes to the log.
     """
     if isinstance(error, BackendError):
-        return int(error.code), str(error), error.fatal
+        return int(error.code), log.printable(str(error)), error.fatal
     log.error("unexpected error\n" + "".join(traceback.format_exception(error)).rstrip())
-    return int(_code_of(error)), _summary(error), _is_fatal(error)
+    return int(_code_of(error)), log.printable(_summary(error)), _is_fatal(error)

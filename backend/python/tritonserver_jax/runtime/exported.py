@@ -98,10 +98,15 @@ def load_exported(
         missing_weights="",
         source=EXPORTED_FILE,
         platforms=tuple(exported.platforms),
-        needs_x64=any(
-            np.dtype(aval.dtype).itemsize == 8 and np.dtype(aval.dtype).kind in "iuf"
-            for aval in (*exported.in_avals, *exported.out_avals)
-        ),
+        # As a model.py may say by jax.config.update: it may not show in its inputs and outputs.
+        jax_settings={"x64": True} if _has_64_bits(exported) else {},
+    )
+
+
+def _has_64_bits(exported: export.Exported) -> bool:
+    return any(
+        np.dtype(aval.dtype).itemsize == 8 and np.dtype(aval.dtype).kind in "iuf"
+        for aval in (*exported.in_avals, *exported.out_avals)
     )
 
 

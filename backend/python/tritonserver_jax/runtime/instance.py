@@ -61,14 +61,12 @@ class Plan:
             input that is not there.
         lengths: ``int32[padded rows, dimensions that vary]`` per input, to be filled; None where
             nobody asks.
-        arrays: the same memory as `call` sees it.
     """
 
     call: Callable[..., Any]
     padded_rows: int
     buffers: tuple[Array | None, ...]
     lengths: tuple[Array | None, ...]
-    arrays: tuple[Array, ...]
 
 
 class StreamContext:
@@ -87,7 +85,7 @@ class StreamContext:
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
         program = self._programs.program(data_arguments(arrays), in_traffic=True)
         self._programs.observe(Event.PREDICTED)
-        outputs = program(tuple(arrays.values()))
+        outputs = program.run(tuple(arrays.values()))
         return dict(zip(self._programs.output_names, outputs, strict=True))
 
 
@@ -157,6 +155,8 @@ class Instance:
             # The largest first: it sizes the memory.
             for rows in reversed(self._buckets.sizes or (1,)):
                 plan = self.plan(rows, shapes)
+                if self._predict.parameters.warm_up == "compile":
+                    continue
                 elements = [
                     [b""] * (rows * math.prod(shape))
                     for spec, shape in zip(self._inputs, shapes, strict=True)
@@ -203,7 +203,6 @@ class Instance:
                 for one in inputs
             ),
             lengths=tuple(None if one is None else one.lengths for one in inputs),
-            arrays=tuple(one.array for one in present if one.array is not None),
         )
 
     def _input_memory(self, index: int, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -213,13 +212,9 @@ class Instance:
             memory = self._memory[index] = aligned_bytes(size)
         return memory[:size]
 
-    def drop_buffers(self) -> None:
-        """Leave the input memory to whoever still holds it; the next plan gets its own."""
-        self._memory = {}
-
     def close(self) -> None:
         """Give up what the instance holds."""
-        self.drop_buffers()
+        self._memory = {}
 
     # -- running --------------------------------------------------------------------------------
 
@@ -234,9 +229,17 @@ class Instance:
             return self._guarded(lambda *elements: self._run_strings(inputs, elements))
         arguments, arrays = self._arguments(inputs)
         program = self._programs.program(arguments, in_traffic=self._ready)
+
+        def run() -> Outputs:
+            nonlocal program
+            if program.evicted:
+                program = self._programs.program(arguments, in_traffic=True)
+            outputs: Outputs = program.run(arrays)
+            return outputs
+
         if self._plain_outputs:
-            return self._guarded(lambda: program(arrays))
-        return self._guarded(lambda: self._exported(program(arrays), rows))
+            return self._guarded(run)
+        return self._guarded(lambda: self._exported(run(), rows))
 
     def _guarded(self, run: Callable[..., Any]) -> Callable[..., Any]:
         doing = f"{self._doing}: predict"
@@ -279,7 +282,12 @@ class Instance:
         for one in inputs:
             if not one.spec.dtype.is_bytes:
                 continue
-            strings = to_strings(next(given), one.shape, one.spec.lengths, one.spec.name)
+            row_elements = math.prod(one.shape[1:]) if self._batching else 0
+            real = next(given)
+            # Filled up with the last row, as the C++ side does with numbers.
+            missing = (math.prod(one.shape) - len(real)) // (row_elements or 1)
+            elements_of_all = real + real[len(real) - row_elements :] * missing
+            strings = to_strings(elements_of_all, one.shape, one.spec.lengths, one.spec.name)
             name = one.spec.name
             arguments += (
                 Argument(name, "bytes", strings.bytes.shape, strings.bytes.dtype),
@@ -287,7 +295,7 @@ class Instance:
             )
             arrays += (strings.bytes, strings.lengths)
         program = self._programs.program(arguments, in_traffic=self._ready)
-        return self._exported(program(arrays), None)
+        return self._exported(program.run(arrays), None)
 
     def _host_inputs(
         self, inputs: list[_Input], elements: Sequence[Elements], rows: int | None
@@ -299,7 +307,8 @@ class Instance:
             if one.spec.dtype.is_bytes:
                 arrays[one.spec.name] = to_objects(next(given), one.real_shape)
             elif one.array is not None:
-                arrays[one.spec.name] = one.array if rows is None else one.array[:rows]
+                # A copy: host code may keep it, and the next batch overwrites the input memory.
+                arrays[one.spec.name] = (one.array if rows is None else one.array[:rows]).copy()
         return arrays
 
     def _run_with_host_code(
@@ -315,14 +324,19 @@ class Instance:
             with errors.model_code(f"{self._doing}: preprocess", directory):
                 arrays = self._author.preprocess(dict(arrays))
             arrays = checked_arrays(arrays, f"{self._doing}: preprocess")
+            checked_for_jax(arrays, f"{self._doing}: preprocess", self._predict.x64)
         if rows is not None:
-            arrays = {name: _pad(array, rows, bucket, name) for name, array in arrays.items()}
+            arrays = {
+                name: _pad(array, rows, bucket, f"{self._doing}: preprocess returned '{name}'")
+                for name, array in arrays.items()
+            }
         program = self._programs.program(data_arguments(arrays), in_traffic=self._ready)
-        result = program(tuple(arrays.values()))
+        result = program.run(tuple(arrays.values()))
         if self._author.postprocess is None:
             return self._exported(result, rows)
+        # Copies: what JAX gives away is read-only, and host code may work in place.
         outputs: Mapping[str, Any] = {
-            name: _host_output(array, rows)
+            name: _host_output(array, rows).copy()
             for name, array in zip(self._programs.output_names, result, strict=True)
         }
         with errors.model_code(f"{self._doing}: postprocess", directory):
@@ -336,10 +350,7 @@ class Instance:
         doing = f"{self._doing}: stream"
         directory = self._author.directory
         assert self._author.stream is not None  # noqa: S101 - only called where it is
-        # Copies: the generator may use them long after the input memory holds something else.
-        arrays = {
-            name: array.copy() for name, array in self._host_inputs(inputs, elements, rows).items()
-        }
+        arrays = self._host_inputs(inputs, elements, rows)
         with errors.model_code(doing, directory):
             responses = iter(self._author.stream(StreamContext(self._programs), **arrays))
         try:
@@ -394,6 +405,8 @@ def _export(spec: TensorSpec, array: Any) -> Any:
         # Unknown to the buffer protocol: its bytes go out as 16-bit integers.
         host = np.ascontiguousarray(np.asarray(array)).reshape(array.shape)
         return host.view(np.uint16)
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        return array.astype(spec.dtype.numpy)
     return array
 
 
@@ -414,20 +427,35 @@ def checked_arrays(given: Any, doing: str) -> dict[str, Array]:
     return {name: np.asarray(array) for name, array in given.items()}
 
 
-def _pad(array: Array, rows: int, bucket: int, name: str) -> Array:
+def checked_for_jax(arrays: Mapping[str, Array], doing: str, x64: bool) -> None:
+    """Refuse what JAX would narrow, or cannot take at all."""
+    for name, array in arrays.items():
+        if array.dtype.kind in "OSU":
+            refuse(
+                f"{doing} returned '{name}' as {array.dtype.name}, but predict takes numbers",
+                Code.INTERNAL,
+            )
+        if not x64 and dtype_of_array(array.dtype, f"{doing}: '{name}'", Code.INTERNAL).needs_x64:
+            narrow = array.dtype.name.replace("64", "32")
+            refuse(
+                f"{doing} returned '{name}' as {array.dtype.name}, which JAX would narrow to 32 "
+                f"bits; return it as {narrow}, or set the parameter 'x64' to true",
+                Code.INTERNAL,
+            )
+
+
+def _pad(array: Array, rows: int, bucket: int, what: str) -> Array:
+    """Fill a batch up with its last row, which can do nothing that the real rows do not."""
     if array.ndim == 0 or array.shape[0] != rows:
         refuse(
-            f"preprocess returned '{name}' with shape {list(array.shape)}; its first dimension "
-            f"must be the {rows} rows of the batch",
-            Code.INTERNAL,
-        )
-    if array.dtype.kind in "OSU":
-        refuse(
-            f"preprocess returned '{name}' as {array.dtype.name}, but predict takes numbers",
+            f"{what} with shape {list(array.shape)}; its first dimension must be the {rows} rows "
+            "of the batch",
             Code.INTERNAL,
         )
     if rows == bucket:
         return np.ascontiguousarray(array)
     padded = np.zeros((bucket, *array.shape[1:]), array.dtype)
     padded[:rows] = array
+    if rows > 0:
+        padded[rows:] = array[-1]
     return padded

@@ -30,10 +30,15 @@ _write: LogFunction = _to_standard_error
 _quiet = False
 
 
+def printable(text: str) -> str:
+    """Text as the C++ side can take it: UTF-8 without zeros."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
+
+
 def _emit(level: Level, message: str) -> None:
     frame: FrameType | None = sys._getframe(2)
     file, line = ("?", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-    _write(level, file, line, f"jax: {message}")
+    _write(level, file, line, printable(f"jax: {message}"))
 
 
 def set_quiet(quiet: bool) -> None:
@@ -80,7 +85,8 @@ class _Handler(logging.Handler):
         else:
             level = Level.VERBOSE
         try:
-            _write(level, record.pathname, record.lineno, f"{record.name}: {self.format(record)}")
+            text = printable(f"{record.name}: {self.format(record)}")
+            _write(level, record.pathname, record.lineno, text)
         except Exception:
             self.handleError(record)
 

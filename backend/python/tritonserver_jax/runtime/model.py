@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,12 @@ import jax
 
 from tritonserver_jax.runtime import config as model_config
 from tritonserver_jax.runtime import log, sequence, settings
-from tritonserver_jax.runtime.author import LoadContext, load_author_model
+from tritonserver_jax.runtime.author import (
+    MODEL_FILE,
+    PACKAGE_DIRECTORY,
+    LoadContext,
+    load_author_model,
+)
 from tritonserver_jax.runtime.buckets import Buckets
 from tritonserver_jax.runtime.devices import check_platform, device_for
 from tritonserver_jax.runtime.errors import Code, refuse
@@ -28,7 +34,16 @@ from tritonserver_jax.runtime.weights import warn_of_narrowing
 
 # Triton's own default for --backend-config=default-max-batch-size.
 _DEFAULT_MAX_BATCH_SIZE = 4
-_UNSUPPORTED_FIELDS = ("batch_input", "batch_output")
+_RAGGED = "an input with allow_ragged_batch is padded, and predict(..., masks) tells what is real"
+# Fields of a configuration that change what a model is, and what to do without them.
+_UNSUPPORTED_FIELDS = {
+    "batch_input": _RAGGED,
+    "batch_output": _RAGGED,
+    "cc_model_filenames": f"the jax backend loads {MODEL_FILE}",
+    "model_operations": "import what the model needs in model.py",
+}
+# What Triton itself puts there, or an author may say; anything else would not be loaded.
+_MODEL_FILENAMES = ("", MODEL_FILE, PACKAGE_DIRECTORY, "model.jaxexport")
 
 
 class Model:
@@ -62,6 +77,7 @@ class Model:
         self._doing = f"model '{name}' version {version}"
         self._observe = observe
         self._parameters = self._read_parameters(config)
+        self._refuse_unsupported(config)
         self._author = load_author_model(
             directory / str(version),
             lambda code_directory: LoadContext(
@@ -76,15 +92,20 @@ class Model:
             ),
             self._doing,
         )
-        for key in _UNSUPPORTED_FIELDS:
-            if config.get(key):
-                refuse(
-                    f"{self._doing}: {key} in config.pbtxt is not supported; an input with "
-                    "allow_ragged_batch is padded, and predict(..., masks) tells what is real",
-                    Code.UNSUPPORTED,
-                )
+        try:
+            self._find_out(config, directory, complete_config, default_max_batch_size)
+        except BaseException:
+            self._author.close()
+            raise
+        self._lock = threading.Lock()
+        self._devices: dict[jax.Device, DevicePrograms] = {}
+
+    def _find_out(
+        self, config: Mapping[str, Any], directory: Path, complete_config: bool, default_rows: int
+    ) -> None:
+        """What the model is, and whether the configuration says the same."""
         self.decoupled = self._decide_decoupled(config)
-        self.max_batch_size = self._decide_max_batch_size(config, directory, default_max_batch_size)
+        self.max_batch_size = self._decide_max_batch_size(config, directory, default_rows)
         batching = self.max_batch_size > 0
         self._buckets = Buckets(self.max_batch_size, self._parameters.buckets)
         #: What clients send; and then what Triton adds for a sequence, and its states.
@@ -97,9 +118,14 @@ class Model:
         self._state_outputs = tuple(output for _, output in states)
         listed_outputs = model_config.config_tensors(config, "output")
         x64 = self._decide_x64(listed_outputs)
+        if self._parameters.matmul_precision is None:
+            precision = self._author.jax_settings.get("matmul_precision")
+            self._parameters = dataclasses.replace(self._parameters, matmul_precision=precision)
         if not x64:
             warn_of_narrowing(self._author.params, self._doing)
         self._predict = Predict(self._author, self._doing, x64, self._parameters, batching)
+        self._check_arguments_of_predict()
+        self._params = self._author.take_params()
         if self._predict.wants_masks and self._author.preprocess is not None:
             refuse(
                 f"{self._doing}: predict takes masks, which do not go with preprocess: pass what "
@@ -126,8 +152,7 @@ class Model:
             )
         else:
             self._check_complete(config)
-        self._lock = threading.Lock()
-        self._devices: dict[jax.Device, DevicePrograms] = {}
+        self._hint_at_batch_in_dims()
 
     # -- for the C++ side -----------------------------------------------------------------------
 
@@ -178,11 +203,13 @@ class Model:
                 programs = self._devices[device] = DevicePrograms(
                     device,
                     self._predict,
-                    self._author.params,
+                    self._params,
                     self._program_outputs,
                     self._doing,
                     self._observe,
                 )
+                # From now on the host need not keep a copy: another device gets them from here.
+                self._params = programs.params
         return Instance(
             doing=self._doing,
             author=self._author,
@@ -196,9 +223,25 @@ class Model:
     def close(self) -> None:
         """Give up parameters and programs."""
         self._devices.clear()
+        self._params = None
         self._author.close()
 
     # -- what the model is ----------------------------------------------------------------------
+
+    def _refuse_unsupported(self, config: Mapping[str, Any]) -> None:
+        for key, instead in _UNSUPPORTED_FIELDS.items():
+            if config.get(key):
+                refuse(
+                    f"{self._doing}: {key} in config.pbtxt is not supported; {instead}",
+                    Code.UNSUPPORTED,
+                )
+        name = config.get("default_model_filename", "")
+        if name not in _MODEL_FILENAMES:
+            refuse(
+                f"{self._doing}: default_model_filename is {name} in config.pbtxt; the jax backend "
+                f"loads {MODEL_FILE}",
+                Code.UNSUPPORTED,
+            )
 
     def _read_parameters(self, config: Mapping[str, Any]) -> Parameters:
         parameters = parse_parameters(config.get("parameters", {}))
@@ -214,6 +257,36 @@ class Model:
         if fast:
             log.warning(f"{self._doing}: {fast[0]} lets XLA change results")
         return parameters
+
+    def _check_arguments_of_predict(self) -> None:
+        """That predict can be called with the inputs, by their names."""
+        if self._author.preprocess is not None or not self._author.has_predict:
+            return
+        try:
+            signature = inspect.signature(self._author.predict)
+        except (TypeError, ValueError):  # not every callable tells
+            return
+        names = [spec.name for spec in self._all_inputs]
+        masks = {"masks": None} if self._predict.wants_masks else {}
+        try:
+            signature.bind(None, **dict.fromkeys(names), **masks)
+        except TypeError as error:
+            refuse(
+                f"{self._doing}: predict{signature} cannot be called with the inputs "
+                f"{', '.join(names)} ({error}); it is called as predict(params, name=array, ...): "
+                "name its arguments as the inputs, or take **inputs"
+            )
+
+    def _hint_at_batch_in_dims(self) -> None:
+        """A frequent slip: dims that include the batch, which every request then contradicts."""
+        first = {spec.dims[0] if spec.dims else None for spec in self.inputs}
+        if self.max_batch_size > 1 and first == {self.max_batch_size}:
+            log.warning(
+                f"{self._doing}: the first of the dims of every input is {self.max_batch_size}, "
+                "which is max_batch_size too; dims are without the batch dimension. If it is "
+                f"meant, clients send shapes such as [1,{self.max_batch_size},...]; if not, leave "
+                "it out of dims"
+            )
 
     def _decide_decoupled(self, config: Mapping[str, Any]) -> bool:
         policy = config.get("model_transaction_policy", {})
@@ -272,24 +345,28 @@ class Model:
     def _decide_x64(self, listed: tuple[model_config.ConfigTensor, ...]) -> bool:
         if self._parameters.x64 is not None:
             return self._parameters.x64
-        declared = [spec.dtype for spec in self._author.signature.outputs or ()]
-        written = [tensor.dtype for tensor in listed if tensor.dtype is not None]
-        inputs = [spec.dtype for spec in self._all_inputs]
-        return self._author.needs_x64 or any(
-            dtype.needs_x64 for dtype in [*inputs, *declared, *written]
-        )
+        if "x64" in self._author.jax_settings:
+            return bool(self._author.jax_settings["x64"])
+        # Host code stands between these and JAX, and need not pass 64 bits on.
+        dtypes = [] if self._author.preprocess else [spec.dtype for spec in self._all_inputs]
+        if self._author.postprocess is None:
+            dtypes += [spec.dtype for spec in self._author.signature.outputs or ()]
+            dtypes += [tensor.dtype for tensor in listed if tensor.dtype is not None]
+        return any(dtype.needs_x64 for dtype in dtypes)
 
     def _refuse_lost_bits(self, x64: bool) -> None:
-        if x64:
+        if x64 or self._author.stream is not None:
             return
-        for kind, specs in (("input", self._all_inputs), ("output", self._all_outputs)):
-            for spec in specs:
-                if spec.dtype.needs_x64:
-                    refuse(
-                        f"{self._doing}: {kind} '{spec.name}' is {spec.dtype.name}, which JAX "
-                        "narrows to 32 bits while its 64-bit mode is off; remove the parameter "
-                        "'x64' or set it to true"
-                    )
+        checked = [] if self._author.preprocess else [("input", s) for s in self._all_inputs]
+        if self._author.postprocess is None:
+            checked += [("output", spec) for spec in self._all_outputs]
+        for kind, spec in checked:
+            if spec.dtype.needs_x64:
+                refuse(
+                    f"{self._doing}: {kind} '{spec.name}' is {spec.dtype.name}, which JAX narrows "
+                    "to 32 bits while its 64-bit mode is off; remove the parameter 'x64' or set "
+                    "it to true"
+                )
 
     def _find_outputs(
         self, listed: tuple[model_config.ConfigTensor, ...]
@@ -322,6 +399,7 @@ class Model:
                     source=source,
                     config_chooses=True,
                     batching=batching,
+                    listed_in="SIGNATURE of model.py",
                 )
         self._found_outputs = {spec.name: spec for spec in found}
         served = [spec for spec in found if spec.name not in self._state_outputs]

@@ -109,6 +109,13 @@ PARAMETERS: tuple[Parameter, ...] = (
         _positive,
     ),
     Parameter(
+        "warm_up",
+        "What is done for each batch size and length before the model is ready: compile it and run "
+        "it once on zeros, or compile it only. For a model that cannot do with zeros.",
+        "run or compile",
+        _choice("run", "compile"),
+    ),
+    Parameter(
         "x64",
         "JAX's 64-bit mode for this model. By default it is on where an input or output that the "
         "author declared has a 64-bit type.",
@@ -152,6 +159,7 @@ class Parameters:
     buckets: tuple[int, ...] | None = None
     lengths: tuple[int, ...] = ()
     max_programs: int = 64
+    warm_up: str = "run"
     x64: bool | None = None
     matmul_precision: str | None = None
     xla_flags: Mapping[str, str] = field(default_factory=dict)

@@ -21,7 +21,7 @@ import numpy as np
 from tritonserver_jax.runtime import errors, log
 from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.compile_cache import compile_cache
-from tritonserver_jax.runtime.errors import refuse
+from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.events import Event, Observe
 from tritonserver_jax.runtime.parameters import Parameters
 from tritonserver_jax.runtime.strings import Strings
@@ -32,8 +32,8 @@ _enable_x64: Callable[[bool], AbstractContextManager[None]] = _x64_home.enable_x
 
 
 def x64_mode(enabled: bool) -> AbstractContextManager[None]:
-    """JAX's 64-bit mode for a model that wants it, on this thread."""
-    return _enable_x64(True) if enabled else contextlib.nullcontext()
+    """JAX's 64-bit mode as a model wants it, on this thread, whatever the process has."""
+    return _enable_x64(enabled)
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,9 @@ class Predict:
         self.parameters = parameters
         self.x64 = x64
         self.wants_masks = _accepts(author.predict, "masks")
+        # Shapes and types only: the parameters themselves live on the devices.
+        with x64_mode(x64):
+            self._param_specs = jax.eval_shape(lambda: author.params)
 
     def call(self, params: Any, arguments: Arguments, arrays: Sequence[Any]) -> dict[str, Any]:
         """Call ``predict`` (traced or not): returns its outputs by name, nested ones flattened."""
@@ -166,6 +169,8 @@ class Predict:
         for name, pair in halves.items():
             inputs[name] = Strings(pair["bytes"], pair["string_lengths"])
         extra = {"masks": masks} if self.wants_masks else {}
+        if self._author.missing_weights:
+            params = MissingParams(self._author.missing_weights)
         return flatten_outputs(self._author.predict(params, **inputs, **extra), self._doing)
 
     def shapes(self, arguments: Arguments) -> dict[str, Any]:
@@ -174,23 +179,20 @@ class Predict:
         Raises:
             BackendError: with what ``predict`` raised while it was traced.
         """
-        specs = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in arguments)
         with self.tracing("tracing predict"):
+            specs = tuple(jax.ShapeDtypeStruct(one.shape, one.dtype) for one in arguments)
             shapes: dict[str, Any] = jax.eval_shape(
                 lambda params, arrays: self.call(params, arguments, arrays),
-                self._author.params,
+                self._param_specs,
                 specs,
             )
         return shapes
 
     @contextmanager
     def tracing(self, what: str) -> Iterator[None]:
-        """Trace in the model's modes, with words for what fails, missing weights first."""
-        doing = f"{self._doing}: {what}"
-        if self._author.missing_weights:
-            doing = f"{self._doing}: {self._author.missing_weights}; {what}"
+        """Trace in the model's modes, with words for what fails."""
         with (
-            errors.model_code(doing, self._author.directory),
+            errors.model_code(f"{self._doing}: {what}", self._author.directory),
             x64_mode(self.x64),
             jax.default_matmul_precision(self.parameters.matmul_precision)
             if self.parameters.matmul_precision
@@ -199,7 +201,36 @@ class Predict:
             yield
 
 
-Program = Callable[[tuple[Any, ...]], Any]
+class MissingParams(Mapping[str, Any]):
+    """What ``predict`` gets as parameters where there are none: to use it is an error in words."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def _refuse(self, *_: Any) -> Any:
+        refuse(f"predict uses its parameters, but {self._reason}", Code.NOT_FOUND)
+
+    __getitem__ = __iter__ = __len__ = __contains__ = __call__ = _refuse
+    __array__ = __jax_array__ = __matmul__ = __rmatmul__ = __mul__ = __rmul__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__jax_array__":
+            raise AttributeError(name)
+        return self._refuse()
+
+
+@dataclass(slots=True)
+class Program:
+    """A compiled program.
+
+    Attributes:
+        run: takes a tuple of arrays, and returns one of outputs.
+        evicted: whether it was given up: whoever holds it asks for it again, and lets it go.
+    """
+
+    run: Callable[[tuple[Any, ...]], Any]
+    evicted: bool = False
 
 
 class DevicePrograms:
@@ -249,7 +280,7 @@ class DevicePrograms:
         return program
 
     def program(self, arguments: Arguments, *, in_traffic: bool) -> Program:
-        """The program for these arguments: takes a tuple of arrays, returns one of outputs.
+        """The program for these arguments.
 
         Compiles it if need be; whoever else asks for the same one meanwhile waits for it.
 
@@ -279,9 +310,10 @@ class DevicePrograms:
             return
         self._recent[arguments] = program
         while len(self._recent) > self._predict.parameters.max_programs:
-            evicted, _ = self._recent.popitem(last=False)
+            of, evicted = self._recent.popitem(last=False)
+            evicted.evicted = True
             self.observe(Event.EVICTED)
-            log.verbose(f"{self._doing}: gave up the program for {arguments_text(evicted)}")
+            log.verbose(f"{self._doing}: gave up the program for {arguments_text(of)}")
 
     def _cache_event(self, outcome: str) -> None:
         self.observe(Event.CACHE_HIT if outcome == "hit" else Event.CACHE_MISS)
@@ -314,10 +346,10 @@ class DevicePrograms:
         )
         params = self.params
         if not self._predict.x64:
-            return lambda arrays: executable(params, arrays)
+            return Program(lambda arrays: executable(params, arrays))
 
         def call(arrays: tuple[Any, ...]) -> Any:
             with x64_mode(True):
                 return executable(params, arrays)
 
-        return call
+        return Program(call)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,34 +13,44 @@ from tritonserver_jax.runtime import errors
 from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.dtypes import DTYPES, dtype_of_array
 from tritonserver_jax.runtime.errors import BackendError, Code, refuse
-from tritonserver_jax.runtime.instance import checked_arrays
+from tritonserver_jax.runtime.instance import checked_arrays, checked_for_jax
 from tritonserver_jax.runtime.program import Argument, Arguments, Predict, data_arguments
 from tritonserver_jax.runtime.strings import Strings
 from tritonserver_jax.runtime.tensors import Dims, TensorSpec
 
-# Two sizes for each thing that varies: what differs between the two traces, varies with it.
+# Two batch sizes, and pairs of sizes for a dimension that varies: a model may ask for a multiple of
+# something, or have a table with so many positions.
 _BATCHES = (2, 3)
-_SIZES = (16, 24)
+_SIZES = ((16, 24), (32, 64), (4, 8), (1, 2))
 _BYTES = next(dtype for dtype in DTYPES if dtype.is_bytes)
 
 Shape = tuple[int, ...]
+Shapes = dict[str, tuple[Shape, Any]]
 
 
-def _assignments(inputs: Sequence[TensorSpec]) -> Iterator[tuple[Dims, Dims]]:
-    """Sizes of the dimensions that vary, for both traces; what may fit the model, in turn."""
+@dataclass(frozen=True)
+class _Varying:
+    """A dimension of an input that varies, and two sizes to give it."""
+
+    first: int
+    second: int
+
+
+def _candidates(inputs: Sequence[TensorSpec]) -> Iterator[list[_Varying]]:
+    """Sizes to try for the dimensions that vary, in turn until the model can be traced."""
     varying = [spec for spec in inputs for dim in spec.dims if dim == -1]
-    if not any(spec.lengths for spec in varying):
-        if len(varying) > 1:
-            first, second = ([size + i for i in range(len(varying))] for size in _SIZES)
-            yield tuple(first), tuple(second)
-        yield (_SIZES[0],) * len(varying), (_SIZES[1],) * len(varying)
-        return
-    first = [spec.lengths[-1] if spec.lengths else _SIZES[0] for spec in varying]
-    second = [
-        _SIZES[1] if not spec.lengths else spec.lengths[0] if len(spec.lengths) > 1 else size - 1
-        for spec, size in zip(varying, first, strict=True)
-    ]
-    yield tuple(first), tuple(second)
+    for first, second in _SIZES:
+        yield [
+            _Varying(first, second)
+            if not spec.lengths or spec.dtype.is_bytes
+            else _Varying(
+                spec.lengths[-1],
+                spec.lengths[0] if len(spec.lengths) > 1 else max(1, spec.lengths[0] - 1),
+            )
+            for spec in varying
+        ]
+        if all(spec.lengths for spec in varying):
+            return  # there is nothing else to try
 
 
 class _Prober:
@@ -61,7 +72,7 @@ class _Prober:
         #: Of predict, in order; of the last trace.
         self.predict_outputs: tuple[str, ...] = ()
 
-    def _sized(self, rows: int, sizes: Dims) -> list[tuple[TensorSpec, Shape]]:
+    def _sized(self, rows: int, sizes: Sequence[int]) -> list[tuple[TensorSpec, Shape]]:
         declared = {spec.name: spec.dims for spec in self._author.signature.inputs or ()}
         remaining = iter(sizes)
         shapes = []
@@ -115,16 +126,19 @@ class _Prober:
             for spec, shape in shapes
         }
 
-    def __call__(self, rows: int, sizes: Dims) -> dict[str, tuple[Shape, Any]]:
+    def __call__(self, rows: int, sizes: Sequence[int]) -> Shapes:
         """Shape and dtype of each output."""
         shapes = self._sized(rows, sizes)
         directory = self._author.directory
         if self._author.preprocess is None:
             arguments = self._arguments(shapes)
         else:
-            with errors.model_code(f"{self._doing}: preprocess of zeros", directory):
+            doing = f"{self._doing}: preprocess"
+            with errors.model_code(f"{doing} of zeros", directory):
                 prepared = self._author.preprocess(self._zeros(shapes))
-            arguments = data_arguments(checked_arrays(prepared, f"{self._doing}: preprocess"))
+            arrays = checked_arrays(prepared, doing)
+            checked_for_jax(arrays, doing, self._predict.x64)
+            arguments = data_arguments(arrays)
         outputs: Mapping[str, Any] = self._predict.shapes(arguments)
         self.predict_outputs = tuple(outputs)
         if self._author.postprocess is not None:
@@ -143,6 +157,65 @@ class _Prober:
             else (tuple(one.shape), one.dtype)
             for name, one in outputs.items()
         }
+
+
+def _same_outputs(one: Shapes, other: Shapes, doing: str) -> None:
+    for name, (shape, _) in one.items():
+        if name not in other or len(other[name][0]) != len(shape):
+            refuse(
+                f"{doing}: output '{name}' is not there, or has another rank, for other sizes of "
+                "the inputs; outputs must not depend on them"
+            )
+
+
+def _check_batch(base: Shapes, other: Shapes, source: str, doing: str) -> None:
+    """That the batch is the first dimension of every output, and no other."""
+    _same_outputs(base, other, doing)
+    for name, (shape, _) in base.items():
+        for rows, got in zip(_BATCHES, (shape, other[name][0]), strict=True):
+            if got[:1] != (rows,):
+                refuse(
+                    f"{doing}: output '{name}' has shape {list(got)} for a batch of {rows} rows; "
+                    f"its first dimension must be the batch of {rows}. Either make {source} keep "
+                    "the batch dimension, or set max_batch_size to 0 if the model takes no batches"
+                )
+        if shape[1:] != other[name][0][1:]:
+            refuse(
+                f"{doing}: output '{name}' has shape {list(shape)} for a batch of {_BATCHES[0]} "
+                f"rows and {list(other[name][0])} for {_BATCHES[1]}; only its first dimension may "
+                "depend on the batch, since rows of several requests share one"
+            )
+
+
+class _Dependence:
+    """Which output dimension is as long as which input dimension."""
+
+    def __init__(self, base: Shapes, padded: bool, lead: int, doing: str) -> None:
+        self._base = base
+        self._padded = padded
+        self._lead = lead
+        self._doing = doing
+        self.follows = {name: [-1] * len(shape) for name, (shape, _) in base.items()}
+        self.varies = {name: [False] * len(shape) for name, (shape, _) in base.items()}
+
+    def learn(self, other: Shapes, changed: Sequence[tuple[int, _Varying]]) -> None:
+        """From the outputs after input dimensions, by number, were changed."""
+        _same_outputs(self._base, other, self._doing)
+        for name, (shape, _) in self._base.items():
+            for axis, (a, b) in enumerate(zip(shape, other[name][0], strict=True)):
+                if a == b or axis < self._lead:
+                    continue
+                self.varies[name][axis] = True
+                matches = [n for n, sizes in changed if (a, b) == (sizes.first, sizes.second)]
+                if matches:
+                    self.follows[name][axis] = matches[0]
+                elif self._padded:
+                    refuse(
+                        f"{self._doing}: output '{name}' has a dimension of {a} where the padded "
+                        f"length is {changed[0][1].first}, and {b} where it is "
+                        f"{changed[0][1].second}; padding cannot be cut off such a dimension. "
+                        "Return the whole length, or give no lengths"
+                    )
 
 
 def find_outputs(
@@ -169,74 +242,68 @@ def find_outputs(
         BackendError: where its code fails, or what it returns cannot be served.
     """
     prober = _Prober(author, predict, inputs, batching, doing)
+    source = "predict" if author.postprocess is None else "postprocess"
     failure: BackendError | None = None
-    for first_sizes, second_sizes in _assignments(inputs):
+    for varying in _candidates(inputs):
+        first = [one.first for one in varying]
         try:
-            first = prober(_BATCHES[0], first_sizes)
-            second = prober(_BATCHES[1], second_sizes)
+            base = prober(_BATCHES[0], first)
         except BackendError as error:
-            failure = error
+            failure = failure or error
             continue
-        source = "predict" if author.postprocess is None else "postprocess"
-        describe = _describer(
-            first_sizes, second_sizes, any(s.lengths for s in inputs), batching, source, doing
+        names = prober.predict_outputs
+        if batching:
+            _check_batch(base, prober(_BATCHES[1], first), source, doing)
+        dependence = _Dependence(
+            base,
+            padded=any(spec.lengths and -1 in spec.dims for spec in inputs)
+            or any(spec.ragged for spec in inputs),
+            lead=1 if batching else 0,
+            doing=doing,
         )
-        found = tuple(describe(name, first[name], second.get(name)) for name in first)
-        if not found:
+        try:
+            _learn(prober, dependence, varying)
+        except BackendError as error:
+            failure = failure or error
+            continue
+        if not base:
             refuse(f"{doing}: {source} returns no outputs")
-        return found, prober.predict_outputs
-    assert failure is not None  # noqa: S101 - there is always one assignment
+        return tuple(_describe(base, dependence, batching, doing)), names
+    assert failure is not None  # noqa: S101 - there is always one candidate
     raise failure
 
 
-def _describer(
-    first_sizes: Dims,
-    second_sizes: Dims,
-    padded: bool,
-    batching: bool,
-    source: str,
-    doing: str,
-) -> Callable[[str, tuple[Shape, Any], tuple[Shape, Any] | None], TensorSpec]:
-    """A function that makes a spec of what both traces say of an output."""
+def _learn(prober: _Prober, dependence: _Dependence, varying: list[_Varying]) -> None:
+    together: list[tuple[int, _Varying]] = []
+    for number, one in enumerate(varying):
+        sizes = [other.first for other in varying]
+        sizes[number] = one.second
+        try:
+            alone = prober(_BATCHES[0], sizes)
+        except BackendError:
+            if len(varying) == 1:
+                raise
+            together.append((number, one))  # it has to be as long as another one
+            continue
+        dependence.learn(alone, [(number, one)])
+    if together:
+        changed = {number for number, _ in together}
+        sizes = [
+            one.second if number in changed else one.first for number, one in enumerate(varying)
+        ]
+        dependence.learn(prober(_BATCHES[0], sizes), together)
 
-    def follows(a: int, b: int, name: str) -> int:
-        if a == b:
-            return -1
-        for number, sizes in enumerate(zip(first_sizes, second_sizes, strict=True)):
-            if (a, b) == sizes:
-                return number
-        if padded:
-            refuse(
-                f"{doing}: output '{name}' has a dimension of {a} where the padded length is "
-                f"{first_sizes[0]}, and {b} where it is {second_sizes[0]}; padding cannot be cut "
-                "off such a dimension. Return the whole length, or give no lengths"
-            )
-        return -1
 
-    def describe(
-        name: str, first: tuple[Shape, Any], second: tuple[Shape, Any] | None
-    ) -> TensorSpec:
-        shape, dtype = first
-        if second is None or len(second[0]) != len(shape):
-            refuse(
-                f"{doing}: output '{name}' is not there, or has another rank, for another batch "
-                "size; outputs must not depend on it"
-            )
-        if batching:
-            for rows, got in zip(_BATCHES, (shape, second[0]), strict=True):
-                if got[:1] != (rows,):
-                    refuse(
-                        f"{doing}: output '{name}' has shape {list(got)} for a batch of {rows} "
-                        f"rows; its first dimension must be the batch of {rows}. Either make "
-                        f"{source} keep the batch dimension, or set max_batch_size to 0 if the "
-                        "model takes no batches"
-                    )
-        pairs = list(zip(shape, second[0], strict=True))[1 if batching else 0 :]
-        return TensorSpec(
+def _describe(
+    base: Shapes, dependence: _Dependence, batching: bool, doing: str
+) -> Iterator[TensorSpec]:
+    lead = 1 if batching else 0
+    for name, (shape, dtype) in base.items():
+        varies = dependence.varies[name]
+        dims: Dims = tuple(-1 if varies[axis] else size for axis, size in enumerate(shape))
+        yield TensorSpec(
             name,
             dtype_of_array(dtype, f"{doing}: output '{name}'", Code.UNSUPPORTED),
-            tuple(a if a == b else -1 for a, b in pairs),
-            follows=tuple(follows(a, b, name) for a, b in pairs),
+            dims[lead:],
+            follows=tuple(dependence.follows[name][lead:]),
         )
-
-    return describe

@@ -46,9 +46,11 @@ class TensorSpec:
 def _dims(given: Any, tensor: str) -> Dims:
     if isinstance(given, Sequence) and not isinstance(given, str):
         dims = tuple(given)
-        if all(isinstance(dim, int) and not isinstance(dim, bool) and dim >= -1 for dim in dims):
+        if all(
+            isinstance(dim, int) and not isinstance(dim, bool) and -1 <= dim < 2**31 for dim in dims
+        ):
             return dims
-    refuse(f"{tensor}: dims must be a list of integers >= -1, got {given!r}")
+    refuse(f"{tensor}: dims must be a list of integers >= -1 and < 2**31, got {given!r}")
 
 
 def author_spec(name: Any, given: Any, where: str) -> TensorSpec:

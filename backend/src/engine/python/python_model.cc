@@ -13,7 +13,7 @@ namespace {
 
 // A model with variable dimensions can ask for any number of plans; past this many they are made
 // anew, which costs time, not memory.
-constexpr size_t kMaxPlans = 1024;
+constexpr size_t kMaxPlans = 256;
 
 std::string Text(PyObject* text) {
   Py_ssize_t size = 0;
@@ -108,7 +108,7 @@ PythonInstance::~PythonInstance() {
   const Gil gil;
   outputs_.Release();
   responses_.reset();
-  DropPlans();
+  plans_.clear();
   Ignore(PyObject_CallMethod(instance_.get(), "close", nullptr));
   instance_.reset();
 }
@@ -121,7 +121,7 @@ Status PythonInstance::Prepare(int64_t rows, const std::vector<InputShape>& shap
     if (found == plans_.end()) {
       const Gil gil;
       if (plans_.size() >= kMaxPlans) {
-        DropPlans();
+        plans_.clear();
       }
       found = plans_.emplace(std::move(key), MakePlan(rows, shapes)).first;
     }
@@ -139,18 +139,12 @@ std::unique_ptr<PythonInstance::Plan> PythonInstance::MakePlan(
   plan->padded_rows = PyLong_AsLongLong(Attribute(made, "padded_rows").get());
   const PyRef buffers = Attribute(made, "buffers");
   const PyRef lengths = Attribute(made, "lengths");
-  const PyRef arrays = Attribute(made, "arrays");
   for (size_t i = 0; i < shapes.size(); ++i) {
     const auto index = static_cast<Py_ssize_t>(i);
     AddInput(PyTuple_GetItem(buffers.get(), index), PyTuple_GetItem(lengths.get(), index),
              plan.get());
     plan->element_counts.push_back(
         model_.inputs[i].dtype == DataType::kBytes ? ElementCount(rows, shapes[i]) : 0);
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_Size(arrays.get()); ++i) {
-    PyRef array = PyRef::Borrowed(PyTuple_GetItem(arrays.get(), i));
-    const Py_ssize_t references = Py_REFCNT(array.get());
-    plan->arrays.emplace_back(std::move(array), references);
   }
   if (PyErr_Occurred() != nullptr) {
     ThrowPythonError();
@@ -159,7 +153,7 @@ std::unique_ptr<PythonInstance::Plan> PythonInstance::MakePlan(
 }
 
 void PythonInstance::AddInput(PyObject* buffer, PyObject* lengths, Plan* plan) const {
-  // The plan's arrays own the memory, which outlives these views.
+  // What the plan calls owns the memory, which outlives these views.
   const auto view_of = [](PyObject* object, Py_buffer* view) {
     if (object == nullptr || PyObject_GetBuffer(object, view, PyBUF_WRITABLE) != 0) {
       ThrowPythonError();
@@ -232,26 +226,7 @@ void PythonInstance::Finish() {
   ran_ = false;
   outputs_.Release();
   responses_.reset();  // ends a generator that was not read to its end
-  // A model may keep an array that is a view of the batch: then the memory is its to keep, and the
-  // next batch gets memory of its own.
-  if (SomebodyKeptAnInput()) {
-    DropPlans();
-  }
   plan_ = nullptr;
-}
-
-bool PythonInstance::SomebodyKeptAnInput() const {
-  for (const auto& [array, references] : plan_->arrays) {
-    if (Py_REFCNT(array.get()) != references) {
-      return true;
-    }
-  }
-  return false;
-}
-
-void PythonInstance::DropPlans() {
-  plans_.clear();
-  Ignore(PyObject_CallMethod(instance_.get(), "drop_buffers", nullptr));
 }
 
 PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver* observer) {

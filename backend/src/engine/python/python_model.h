@@ -38,17 +38,12 @@ class PythonInstance : public Instance {
     int64_t padded_rows = 0;
     std::vector<InputBuffer> inputs;
     std::vector<size_t> element_counts;  // of BYTES inputs
-    // The arrays that own the input memory, and how many references each has when nobody but the
-    // runtime holds it.
-    std::vector<std::pair<PyRef, Py_ssize_t>> arrays;
   };
   using PlanKey = std::pair<int64_t, std::vector<InputShape>>;
 
   std::unique_ptr<Plan> MakePlan(int64_t rows, const std::vector<InputShape>& shapes);
   void AddInput(PyObject* buffer, PyObject* lengths, Plan* plan) const;
   PyRef Arguments(const std::vector<InputBuffer>& inputs) const;
-  bool SomebodyKeptAnInput() const;
-  void DropPlans();
 
   PyRef instance_;
   const ModelDescription& model_;
