@@ -2,6 +2,8 @@
 
 #include "model.h"
 
+#include <nlohmann/json.hpp>
+
 #include "log.h"
 #include "message.h"
 #include "triton_status.h"
@@ -43,6 +45,23 @@ TritonModel::TritonModel(TRITONBACKEND_Model* model) {
   if (spec.complete_config) {
     const OwnedMessage completed(description().config_json);
     ThrowIfError(TRITONBACKEND_ModelSetConfig(model, 1 /* config version */, completed.get()));
+    CheckTakenOver(model);
+  }
+}
+
+void TritonModel::CheckTakenOver(TRITONBACKEND_Model* model) const {
+  if (!description().decoupled) {
+    return;
+  }
+  OwnedMessage message;
+  ThrowIfError(TRITONBACKEND_ModelConfig(model, 1 /* config version */, message.out()));
+  const nlohmann::json config = nlohmann::json::parse(MessageText(message.get()));
+  const auto policy = config.find("model_transaction_policy");
+  if (policy == config.end() || !policy->value("decoupled", false)) {
+    throw StatusError(Code::kUnsupported,
+                      "model '" + name_ +
+                          "' has a stream of responses, which this server does not let a backend "
+                          "say; add model_transaction_policy { decoupled: true } to config.pbtxt");
   }
 }
 

@@ -33,6 +33,10 @@ class TritonModel {
   void SetFatal(const Status& status);
 
  private:
+  // That the server took over what it would run the model wrongly without. Older ones do not take
+  // everything.
+  void CheckTakenOver(TRITONBACKEND_Model* model) const;
+
   std::string name_;
   // Before model_, which reports to it until its own end.
   std::shared_ptr<ModelMetrics> metrics_;

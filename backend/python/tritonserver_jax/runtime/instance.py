@@ -85,8 +85,8 @@ class StreamContext:
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
         program = self._programs.program(data_arguments(arrays), in_traffic=True)
         self._programs.observe(Event.PREDICTED)
-        outputs = program.run(tuple(arrays.values()))
-        return dict(zip(self._programs.output_names, outputs, strict=True))
+        outputs: dict[str, Any] = program.run(tuple(arrays.values()))
+        return outputs
 
 
 @dataclass
@@ -337,7 +337,7 @@ class Instance:
         # Copies: what JAX gives away is read-only, and host code may work in place.
         outputs: Mapping[str, Any] = {
             name: _host_output(array, rows).copy()
-            for name, array in zip(self._programs.output_names, result, strict=True)
+            for name, array in zip(self._programs.output_names or (), result, strict=True)
         }
         with errors.model_code(f"{self._doing}: postprocess", directory):
             outputs = self._author.postprocess(dict(outputs))

@@ -113,6 +113,12 @@ class Model:
         states = sequence.states(config)
         if not states:
             states = tuple((spec, spec.name) for spec in self._author.signature.state)
+            if states and "sequence_batching" in config:
+                refuse(
+                    f"{self._doing}: config.pbtxt has sequence_batching, to which Triton lets no "
+                    "backend add; add the states of model.py to it:\n"
+                    + "\n".join(sequence.state_text(spec) for spec, _ in states)
+                )
         added = (*sequence.control_inputs(config), *(spec for spec, _ in states))
         self._all_inputs = (*self.inputs, *added)
         self._state_outputs = tuple(output for _, output in states)
@@ -204,7 +210,7 @@ class Model:
                     device,
                     self._predict,
                     self._params,
-                    self._program_outputs,
+                    None if self._author.stream is not None else self._program_outputs,
                     self._doing,
                     self._observe,
                 )
@@ -260,8 +266,8 @@ class Model:
 
     def _check_arguments_of_predict(self) -> None:
         """That predict can be called with the inputs, by their names."""
-        if self._author.preprocess is not None or not self._author.has_predict:
-            return
+        if self._author.preprocess is not None or self._author.stream is not None:
+            return  # then the author's own code calls it, or makes its arguments
         try:
             signature = inspect.signature(self._author.predict)
         except (TypeError, ValueError):  # not every callable tells

@@ -225,7 +225,7 @@ class Program:
     """A compiled program.
 
     Attributes:
-        run: takes a tuple of arrays, and returns one of outputs.
+        run: takes a tuple of arrays, and returns one of outputs, or a dict of all.
         evicted: whether it was given up: whoever holds it asks for it again, and lets it go.
     """
 
@@ -241,7 +241,7 @@ class DevicePrograms:
         device: jax.Device,
         predict: Predict,
         params: Any,
-        output_names: Sequence[str],
+        output_names: Sequence[str] | None,
         doing: str,
         observe: Observe,
     ) -> None:
@@ -251,13 +251,13 @@ class DevicePrograms:
             device: where to run.
             predict: what to compile.
             params: pytree of host arrays.
-            output_names: the outputs to return, in order.
+            output_names: the outputs to return, in order; None for all of them by name.
             doing: for messages.
             observe: told of what happens.
         """
         self.device = device
         self.device_name = f"{device.platform}:{device.id}"
-        self.output_names = tuple(output_names)
+        self.output_names = None if output_names is None else tuple(output_names)
         self._predict = predict
         self._doing = doing
         self._observe = observe
@@ -319,8 +319,10 @@ class DevicePrograms:
         self.observe(Event.CACHE_HIT if outcome == "hit" else Event.CACHE_MISS)
 
     def _compile(self, arguments: Arguments, in_traffic: bool) -> Program:
-        def function(params: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        def function(params: Any, arrays: tuple[Any, ...]) -> Any:
             outputs = self._predict.call(params, arguments, arrays)
+            if self.output_names is None:
+                return outputs
             return tuple(outputs[name] for name in self.output_names)
 
         parameters = self._predict.parameters

@@ -56,15 +56,25 @@ def states(config: Mapping[str, Any]) -> tuple[tuple[TensorSpec, str], ...]:
     return tuple(found)
 
 
+def state_text(spec: TensorSpec) -> str:
+    """A state as config.pbtxt has it."""
+    kind = spec.dtype.config_name
+    dims = ", ".join(map(str, spec.dims))
+    return (
+        f'state {{ input_name: "{spec.name}" output_name: "{spec.name}" data_type: {kind} '
+        f'dims: [ {dims} ] initial_state {{ name: "zeros" data_type: {kind} dims: [ {dims} ] '
+        "zero_data: true } }"
+    )
+
+
 def declare_states(config: dict[str, Any], declared: tuple[TensorSpec, ...]) -> None:
-    """Put the states that ``SIGNATURE`` declares into a configuration that has none.
+    """Put the states that ``SIGNATURE`` declares into a configuration without sequence batching.
 
     The new value of a state is the output of the same name; it starts as zeros.
     """
-    sequence = config.setdefault("sequence_batching", {})
-    if sequence.get("state"):
+    if "sequence_batching" in config:
         return
-    sequence["state"] = [
+    states = [
         {
             "input_name": spec.name,
             "output_name": spec.name,
@@ -81,3 +91,4 @@ def declare_states(config: dict[str, Any], declared: tuple[TensorSpec, ...]) -> 
         }
         for spec in declared
     ]
+    config["sequence_batching"] = {"state": states}
