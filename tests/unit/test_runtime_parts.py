@@ -61,7 +61,7 @@ def test_buckets_of_a_model_without_batches() -> None:
         ("lengths", "64,16", (16, 64)),
         ("max_programs", "3", 3),
         ("matmul_precision", "highest", "highest"),
-        ("xla_flags", "--xla_a=1 xla_b=true", {"xla_a": "1", "xla_b": "true"}),
+        ("xla_flags", "--xla_a=1 xla_b=true", {"xla_a": "1", "xla_b": True}),
         ("donate", "true", True),
         ("compile_cache", "/cache", Path("/cache")),
     ],

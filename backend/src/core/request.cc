@@ -241,7 +241,7 @@ void Request::AppendElements(size_t index, std::vector<char>* elements) noexcept
     return;
   }
   const TensorSpec& spec = model_.inputs[index];
-  size_t count = static_cast<size_t>(rows_);
+  auto count = static_cast<size_t>(rows_);
   for (const int64_t dim : shapes_[index].dims) {
     count *= static_cast<size_t>(dim);  // no larger than what Triton has checked against the bytes
   }

@@ -255,11 +255,7 @@ class Model:
             parameters = dataclasses.replace(
                 parameters, compile_cache=settings.current().compile_cache
             )
-        fast = [
-            flag
-            for flag, value in parameters.xla_flags.items()
-            if "fast_math" in flag and value.lower() in ("true", "1")
-        ]
+        fast = [name for name, on in parameters.xla_flags.items() if on and "fast_math" in name]
         if fast:
             log.warning(f"{self._doing}: {fast[0]} lets XLA change results")
         return parameters

@@ -53,13 +53,17 @@ def _path(text: str) -> Path:
     return path
 
 
-def _flags(text: str) -> dict[str, str]:
+def _flag_value(text: str) -> bool | str:
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _flags(text: str) -> dict[str, bool | str]:
     flags = {}
     for part in text.split():
         name, equals, value = part.removeprefix("--").partition("=")
         if not name.startswith("xla_") or not equals or not value:
             raise ValueError
-        flags[name] = value
+        flags[name] = _flag_value(value)
     return flags
 
 
@@ -162,7 +166,7 @@ class Parameters:
     warm_up: str = "run"
     x64: bool | None = None
     matmul_precision: str | None = None
-    xla_flags: Mapping[str, str] = field(default_factory=dict)
+    xla_flags: Mapping[str, bool | str] = field(default_factory=dict)
     donate: bool = False
     compile_cache: Path | None = None
 
