@@ -174,8 +174,7 @@ class Model:
                     "dims": list(spec.dims) or ([] if self.max_batch_size > 0 else [1]),
                     "optional": spec.optional,
                     "ragged": spec.ragged,
-                    # Of a BYTES input they are lengths of strings, which are padded in Python.
-                    "lengths": [] if spec.dtype.is_bytes else list(spec.lengths),
+                    "lengths": list(spec.dim_lengths),
                     "state": spec.state,
                     "follows": list(spec.follows),
                 }
