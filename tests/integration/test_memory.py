@@ -122,3 +122,33 @@ def test_reloads_under_traffic_leave_nothing_behind(
         drift = float(np.median(sizes[-5:]) - np.median(sizes[5:10]))
         assert drift <= DRIFT_MIB, sizes
         print(f"drift {drift:.1f} MiB over {RELOADS[soak]} reloads, {traffic.sent} requests")
+
+
+def test_unloading_gives_memory_back(backend: Backend, tmp_path: Path) -> None:
+    code = """
+        import numpy as np
+
+        SIGNATURE = {"inputs": {"x": ("FP32", [4])}, "max_batch_size": 1}
+
+        def load(context):
+            return {"w": np.ones((4, 8 * 2**20), np.float32)}
+
+        def predict(params, x):
+            return {"y": x @ params["w"][:, :3]}
+    """
+    write_model(tmp_path, "small", LINEAR, params=params(1))
+    write_model(tmp_path, "large", code)
+    with backend.server(tmp_path, explicit=True) as server:
+        server.wait_live(LOAD_TIMEOUT)
+        server.load_model("small")  # the backend itself
+        process = psutil.Process(server.pid)
+        sizes = [process.memory_info().rss / 2**20]
+        for _ in range(3):
+            server.load_model("large")
+            sizes.append(process.memory_info().rss / 2**20)
+            server.unload_model("large")
+            time.sleep(0.5)  # the last references go with the server's own threads
+            sizes.append(process.memory_info().rss / 2**20)
+    loaded, unloaded = sizes[1::2], sizes[2::2]
+    assert max(loaded) - sizes[0] < 128 + 60, f"one copy of 128 MiB: {sizes}"
+    assert unloaded[-1] - sizes[0] < 40, sizes

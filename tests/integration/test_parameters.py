@@ -271,6 +271,37 @@ def test_cpu_devices_and_instance_groups(backend: Backend, tmp_path: Path) -> No
             assert sample(metrics, "jax_predict_calls", model=name, device="cpu:0") == 1
 
 
+def test_devices_of_the_models_choice(backend: Backend, tmp_path: Path) -> None:
+    """Each instance runs on its own device, with one copy of the parameters there."""
+    group = "instance_group { kind: KIND_MODEL count: 4 }\n"
+    write_model(
+        tmp_path, "spread", LINEAR, params=PARAMS, config=config(devices="cpu:2,cpu:1") + group
+    )
+    write_model(tmp_path, "absent", LINEAR, params=PARAMS, config=config(devices="cpu:7") + group)
+    settings = {"cpu-devices": "3"}
+    with backend.server(tmp_path, explicit=True, backend_config=settings) as server:
+        server.wait_live(LOAD_TIMEOUT)
+        server.load_model("spread")
+        labels = {"model": "spread"}
+        metrics = server.metrics()
+        for device in ("cpu:1", "cpu:2"):
+            assert sample(metrics, "jax_xla_compilations", device=device, **labels) == 4
+        assert sample(metrics, "jax_xla_compilations", device="cpu:0", **labels) is None
+        for _ in range(40):
+            assert np.array_equal(infer(server, "spread", ROW)["y"], [[4, 4, 4]])
+        calls = [
+            sample(server.metrics(), "jax_predict_calls", device=device, **labels)
+            for device in ("cpu:1", "cpu:2")
+        ]
+        assert all(calls), calls
+        assert sum(call or 0 for call in calls) == 40
+        with pytest.raises(ServerError) as refused:
+            server.load_model("absent")
+        assert "names cpu:7, which JAX does not have (it has cpu:0, cpu:1, cpu:2)" in str(
+            refused.value
+        )
+
+
 def test_log_detail(backend: Backend, tmp_path: Path) -> None:
     write_model(tmp_path, "linear", LINEAR, params=PARAMS)
     line = "model 'linear' version 1: compiled predict for x: float32[8,4]"

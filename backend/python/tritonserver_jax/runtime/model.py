@@ -98,6 +98,7 @@ class Model:
             self._author.close()
             raise
         self._lock = threading.Lock()
+        self._instances = 0
         self._devices: dict[jax.Device, DevicePrograms] = {}
 
     def _find_out(
@@ -199,7 +200,10 @@ class Model:
             kind: Triton's instance group kind.
             device_id: the device's number within its kind.
         """
-        device = device_for(kind, device_id, name)
+        with self._lock:
+            turn = self._instances
+            self._instances += 1
+        device = device_for(kind, device_id, name, self._parameters.devices, turn)
         if self._author.platforms is not None:
             check_platform(self._author.platforms, device, f"{self._doing}: instance {name}")
         with self._lock:

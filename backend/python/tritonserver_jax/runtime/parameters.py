@@ -46,6 +46,15 @@ def _positive(text: str) -> int:
     return number
 
 
+def _devices(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        platform, _, number = name.partition(":")
+        if not platform.isalpha() or not number.isdigit():
+            raise ValueError
+    return names
+
+
 def _path(text: str) -> Path:
     path = Path(text)
     if not path.is_absolute():
@@ -113,6 +122,12 @@ PARAMETERS: tuple[Parameter, ...] = (
         _positive,
     ),
     Parameter(
+        "devices",
+        "JAX devices for the instances of an instance group with KIND_MODEL, in turn.",
+        "devices separated by commas, such as cpu:0,cpu:1",
+        _devices,
+    ),
+    Parameter(
         "warm_up",
         "What is done for each batch size and length before the model is ready: compile it and run "
         "it once on zeros, or compile it only. For a model that cannot do with zeros.",
@@ -163,6 +178,7 @@ class Parameters:
     buckets: tuple[int, ...] | None = None
     lengths: tuple[int, ...] = ()
     max_programs: int = 64
+    devices: tuple[str, ...] = ()
     warm_up: str = "run"
     x64: bool | None = None
     matmul_precision: str | None = None
