@@ -30,6 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=DEFAULT_RELEASE,
         help=f"release to run the integration tests on (default: {DEFAULT_RELEASE})",
     )
+    parser.addoption(
+        "--soak",
+        action="store_true",
+        help="run the tests of memory with 200,000 requests and 50 reloads, for some minutes",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -260,7 +260,7 @@ void Request::AppendElements(size_t index, std::vector<char>* elements) {
     return;
   }
   const TensorSpec& spec = model_.inputs[index];
-  size_t count = static_cast<size_t>(rows_);
+  auto count = static_cast<size_t>(rows_);
   for (const int64_t dim : shapes_[index].dims) {
     count *= static_cast<size_t>(dim);  // which CheckSize has compared with what was sent
   }

@@ -98,6 +98,7 @@ class Model:
             self._author.close()
             raise
         self._lock = threading.Lock()
+        self._instances = 0
         self._devices: dict[jax.Device, DevicePrograms] = {}
 
     def _find_out(
@@ -174,8 +175,7 @@ class Model:
                     "dims": list(spec.dims) or ([] if self.max_batch_size > 0 else [1]),
                     "optional": spec.optional,
                     "ragged": spec.ragged,
-                    # Of a BYTES input they are lengths of strings, which are padded in Python.
-                    "lengths": [] if spec.dtype.is_bytes else list(spec.lengths),
+                    "lengths": list(spec.dim_lengths),
                     "state": spec.state,
                     "follows": list(spec.follows),
                 }
@@ -200,7 +200,10 @@ class Model:
             kind: Triton's instance group kind.
             device_id: the device's number within its kind.
         """
-        device = device_for(kind, device_id, name)
+        with self._lock:
+            turn = self._instances
+            self._instances += 1
+        device = device_for(kind, device_id, name, self._parameters.devices, turn)
         if self._author.platforms is not None:
             check_platform(self._author.platforms, device, f"{self._doing}: instance {name}")
         with self._lock:
@@ -255,11 +258,7 @@ class Model:
             parameters = dataclasses.replace(
                 parameters, compile_cache=settings.current().compile_cache
             )
-        fast = [
-            flag
-            for flag, value in parameters.xla_flags.items()
-            if "fast_math" in flag and value.lower() in ("true", "1")
-        ]
+        fast = [name for name, on in parameters.xla_flags.items() if on and "fast_math" in name]
         if fast:
             log.warning(f"{self._doing}: {fast[0]} lets XLA change results")
         return parameters

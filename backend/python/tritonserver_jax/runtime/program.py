@@ -151,7 +151,7 @@ class Predict:
         self.wants_masks = _accepts(author.predict, "masks")
         # Shapes and types only: the parameters themselves live on the devices.
         with x64_mode(x64):
-            self._param_specs = jax.eval_shape(lambda: author.params)
+            self._param_specs = jax.eval_shape(lambda params: params, author.params)
 
     def call(self, params: Any, arguments: Arguments, arrays: Sequence[Any]) -> dict[str, Any]:
         """Call ``predict`` (traced or not): returns its outputs by name, nested ones flattened."""
@@ -266,7 +266,8 @@ class DevicePrograms:
         self._permanent: dict[Arguments, Program] = {}
         self._recent: OrderedDict[Arguments, Program] = OrderedDict()
         with x64_mode(predict.x64):
-            self.params = jax.device_put(params, device)
+            # Waited for, so that the host's copy is not held until some later call of JAX.
+            self.params = jax.block_until_ready(jax.device_put(params, device))
 
     def observe(self, event: Event, value: float = 1.0) -> None:
         """Tell of an event on this device."""
