@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,6 +32,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"release to run the integration tests on (default: {DEFAULT_RELEASE})",
     )
     parser.addoption(
+        "--server-env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="variable to set for every server that is started; may be repeated",
+    )
+    parser.addoption(
+        "--fuzz-examples",
+        type=int,
+        help="how many random requests to send per test; other ones at each run",
+    )
+    parser.addoption(
         "--soak",
         action="store_true",
         help="run the tests of memory with 200,000 requests and 50 reloads, for some minutes",
@@ -50,9 +63,12 @@ def backend_of(pytestconfig: pytest.Config, shared_directory: Path) -> Callable[
     """The installed backend of a release."""
     dist: Path = pytestconfig.getoption("--backend-dist")
     release: str = pytestconfig.getoption("--release")
+    settings: list[str] = pytestconfig.getoption("--server-env")
+    variables = dict(setting.split("=", 1) for setting in settings)
 
     def backend(name: str) -> Backend:
-        return installed_backend(dist.resolve(), name, release, shared_directory)
+        installed = installed_backend(dist.resolve(), name, release, shared_directory)
+        return dataclasses.replace(installed, variables=variables)
 
     return backend
 
