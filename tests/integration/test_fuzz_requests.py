@@ -7,7 +7,7 @@ import copy
 import http.client
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.errors import InvalidArgument
 
 from ci.process import ROOT
+from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.metrics import sample
 from tests.support.models import write_model
 from tritonserver_jax.server import TritonServer
@@ -163,8 +165,11 @@ DATATYPES = st.sampled_from(
 
 def change_shape(draw: st.DrawFn, raw: Raw) -> None:
     shape = draw(st.sampled_from(raw.header["inputs"]))["shape"]
-    index = draw(st.integers(0, len(shape)))
-    shape[index : index + draw(st.integers(0, 1))] = draw(st.lists(SIZES, max_size=2))
+    index = draw(st.integers(0, len(shape) - 1))
+    if draw(st.booleans()):
+        shape[index] = draw(SIZES)
+    else:
+        shape[index : index + draw(st.integers(0, 1))] = draw(st.lists(SIZES, max_size=2))
 
 
 def change_type(draw: st.DrawFn, raw: Raw) -> None:
@@ -263,7 +268,7 @@ def broken(draw: st.DrawFn, model: str) -> Raw:
     for change in draw(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3)):
         try:
             change(draw, raw)
-        except (AttributeError, KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError, InvalidArgument):
             continue  # what it would change is gone already
         raw.broken.append(change.__name__)
     spare_the_front_end(raw)
@@ -366,6 +371,25 @@ CONTROL = Raw(
     [np.arange(4, dtype=np.float32).tobytes()],
     ([1, 4], (2 * np.arange(4, dtype=np.float32)).tobytes()),
 )
+
+
+@pytest.mark.parametrize("release", ["23.10", "24.10"])
+def test_a_shape_without_its_data_is_refused(
+    backend_of: Callable[[str], Backend], tmp_path: Path, release: str
+) -> None:
+    for name in ("fuzz_free", "fuzz_strings"):
+        write_model(tmp_path, name, CODE[name])
+    with backend_of(release).server(tmp_path) as server:
+        server.wait_ready(LOAD_TIMEOUT)
+        wire = Wire(server)
+        for name, datatype, row in (("fuzz_free", "FP32", [2]), ("fuzz_strings", "BYTES", [])):
+            data = b"\1\0\0\0a..."
+            for size in (2**20, 2**31, 2**40, 2**61, 2**62):
+                shape = [1, size, *row]
+                header = {"inputs": [tensor("x", datatype, shape, data)]}
+                status, answer, _ = wire.send(Raw(name, header, [data], None))
+                assert (status, "x" in answer["error"]) == (400, True), answer
+        wire.close()
 
 
 @pytest.mark.parametrize("model", CODE)
