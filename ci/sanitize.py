@@ -4,7 +4,7 @@
 ``python -m ci.sanitize`` builds the backend with the preset ``asan``, packs it, and runs the tests
 in which requests go through it. The server itself is a stock one, so the sanitizer's runtime is
 loaded before it. Leaks are not looked for here: Python, JAX and XLA keep memory until the end on
-purpose. Those of the core are found by its own tests (`ci.native`). It takes about ten minutes.
+purpose. Those of the core are found by its own tests (`ci.native`). It takes about four minutes.
 """
 
 from __future__ import annotations
