@@ -89,6 +89,12 @@ def _mask(lengths: Any, shape: tuple[int, ...], varying: tuple[int, ...], batchi
     return mask if batching else mask.reshape([shape[axis] for axis in varying])
 
 
+def _compiler_options(flags: Mapping[str, str]) -> dict[str, str | bool] | None:
+    # Here XLA does not take true and false as text, as it does in XLA_FLAGS.
+    spelled = {"true": True, "false": False}
+    return {flag: spelled.get(value.lower(), value) for flag, value in flags.items()} or None
+
+
 def flatten_outputs(result: Any, doing: str) -> dict[str, Any]:
     """A model's outputs by name; what is nested gets the keys on the way joined by dots.
 
@@ -339,7 +345,7 @@ class DevicePrograms:
                 function, keep_unused=True, donate_argnums=(1,) if parameters.donate else ()
             )
             lowered = jitted.lower(self.params, specs)
-            executable = lowered.compile(compiler_options=dict(parameters.xla_flags) or None)
+            executable = lowered.compile(compiler_options=_compiler_options(parameters.xla_flags))
         seconds = time.perf_counter() - started
         self.observe(Event.COMPILED, seconds)
         log.detail(
