@@ -122,7 +122,9 @@ def preset_options(name: str, path: Path = PRESETS) -> list[str]:
     return [*options, *(f"-D{key}={value}" for key, value in variables.items())]
 
 
-def _configure(build_dir: Path, preset: str, triton_sdk_dir: Path | None) -> None:
+def _configure(
+    build_dir: Path, preset: str, triton_sdk_dir: Path | None, options: Sequence[str] = ()
+) -> None:
     _discard_foreign_cache(build_dir)
     ninja = shutil.which("ninja")
     if ninja is None:
@@ -134,6 +136,7 @@ def _configure(build_dir: Path, preset: str, triton_sdk_dir: Path | None) -> Non
         f"-DPython3_EXECUTABLE={sys.executable}",
         f"-DCMAKE_LIBRARY_OUTPUT_DIRECTORY={build_dir / 'lib'}",
         f"-DTRITON_SDK_DIR={triton_sdk_dir or ''}",
+        *options,
     ]
     run(command)
 
@@ -207,6 +210,31 @@ def build_backend(
         if not library.is_file():
             raise BuildError(f"the build ended well and did not make {library}")
     return libraries
+
+
+def build_targets(*targets: str, preset: str, options: Sequence[str] = ()) -> Path:
+    """Builds single targets: programs that are not part of the backend.
+
+    Args:
+        *targets: As CMake knows them.
+        preset: One of ``backend/CMakePresets.json``.
+        options: More of ``-DNAME=VALUE``.
+
+    Returns:
+        The build directory, ``build/<preset>``.
+
+    Raises:
+        BuildError: There is no ninja.
+        CommandError: CMake or the compiler failed.
+        ToolchainError: Something is missing which cannot be installed from here.
+    """
+    directory = BUILD_DIRECTORY / preset
+    toolchain.ensure()
+    with _alone(directory):
+        _configure(directory, preset, None, options)
+        parallel = str(len(os.sched_getaffinity(0)))
+        run(["cmake", "--build", directory, "--parallel", parallel, "--target", *targets])
+    return directory
 
 
 def build_wheel(output: Path | None = None) -> Path:

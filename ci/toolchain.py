@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import sys
@@ -27,6 +28,7 @@ Version = tuple[int, ...]
 #: The oldest that the backend is written for.
 MINIMUM_COMPILER: Version = (9, 3)
 MINIMUM_CMAKE: Version = (3, 17)
+MINIMUM_CLANG: Version = (14,)
 
 
 class ToolchainError(RuntimeError):
@@ -83,13 +85,45 @@ def find_cmake() -> str | None:
     return _at_least(path, text, MINIMUM_CMAKE)
 
 
-def find_json() -> str | None:
-    """Finds nlohmann/json by asking the compiler, which knows where it looks."""
+def find_header(name: str) -> str | None:
+    """Finds a header by asking the compiler, which knows where it looks."""
     path = compiler()
     if path is None:
         return None
-    command = [path, "-E", "-include", "nlohmann/json.hpp", "-x", "c++", os.devnull, "-o"]
-    return "nlohmann/json.hpp" if capture([*command, os.devnull]) is not None else None
+    command = [path, "-E", "-include", name, "-x", "c++", os.devnull, "-o", os.devnull]
+    return name if capture(command) is not None else None
+
+
+def find_json() -> str | None:
+    """Finds nlohmann/json."""
+    return find_header("nlohmann/json.hpp")
+
+
+def find_doctest() -> str | None:
+    """Finds doctest, with which the core's own tests are written."""
+    return find_header("doctest/doctest.h")
+
+
+def find_clang() -> str | None:
+    """Finds Clang, whatever ``$CXX`` is: the fuzzers are compiled by it alone."""
+    path = shutil.which("clang++")
+    text = capture([path, "-dumpversion"]) if path else None
+    return _at_least(path, text, MINIMUM_CLANG)
+
+
+def find_fuzzer_runtime() -> str | None:
+    """Finds libFuzzer, which is a part of Clang and often packed apart from it."""
+    path = shutil.which("clang++")
+    name = f"libclang_rt.fuzzer-{platform.machine()}.a"
+    # Clang of LLVM 15 and newer may keep it in a directory per target, without the suffix.
+    for file in (name, "libclang_rt.fuzzer.a"):
+        found = capture([path, f"--print-file-name={file}"]) if path else None
+        if not found or not Path(found).is_file():
+            found = capture([path, "--print-resource-dir"]) if path else None
+            found = str(Path(found, "lib", "linux", file)) if found else None
+        if found and Path(found).is_file():
+            return found
+    return None
 
 
 def find_python_header(paths: Mapping[str, str] | None = None) -> str | None:
@@ -136,6 +170,23 @@ def requirements() -> list[Requirement]:
         Requirement("Python library", f"lib{python}.so", f"lib{python}", find_libpython),
         Requirement("Python venv", "venv, ensurepip", f"{python}-venv", find_venv),
     ]
+
+
+def native_test_requirements() -> list[Requirement]:
+    """Returns what the core's own tests need beside a build."""
+    return [Requirement("doctest", "doctest/doctest.h", "doctest-dev", find_doctest)]
+
+
+def clang_requirements() -> list[Requirement]:
+    """Returns the compiler of the fuzzers."""
+    return [Requirement("Clang", f">= {format_version(MINIMUM_CLANG)}", "clang", find_clang)]
+
+
+def fuzzer_requirements() -> list[Requirement]:
+    """Returns what the fuzzers need beside Clang, which says by which name it is packed."""
+    major = (capture(["clang++", "-dumpversion"]) or "14").split(".")[0]
+    package = f"libclang-rt-{major}-dev"
+    return [Requirement("libFuzzer", "libclang_rt.fuzzer", package, find_fuzzer_runtime)]
 
 
 def missing(needed: Iterable[Requirement]) -> list[Requirement]:

@@ -39,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Python environment of the backend with JAX's GPU plugin, for the tests that need a "
         "GPU (default: the one that is installed with the artifact)",
     )
+    parser.addoption(
+        "--soak",
+        action="store_true",
+        help="run the tests of memory with 200,000 requests and 50 reloads, for some minutes",
+    )
 
 
 @pytest.fixture(scope="session")

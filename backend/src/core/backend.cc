@@ -2,6 +2,7 @@
 
 #include "backend.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "engine/python_loader/python_engine_loader.h"
@@ -13,14 +14,10 @@ namespace {
 
 // Values in Triton's backend configuration are strings, whatever they mean.
 int64_t IntegerSetting(const std::string& key, const std::string& value) {
-  size_t parsed = 0;
   int64_t number = -1;
-  try {
-    number = std::stoll(value, &parsed);
-  } catch (const std::exception&) {
-    parsed = 0;
-  }
-  if (parsed == 0 || parsed != value.size() || number < 0) {
+  const char* end = value.data() + value.size();
+  const std::from_chars_result parsed = std::from_chars(value.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || number < 0) {
     throw StatusError(Code::kInvalidArg, "backend configuration: " + key +
                                              " must be an integer >= 0, got '" + value + "'");
   }

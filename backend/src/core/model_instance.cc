@@ -2,6 +2,7 @@
 
 #include "model_instance.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -66,17 +67,16 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
       metrics_->Failed(request.status().code());
     }
     request.Respond();
+    FillTimes(&request.times);
   }
   const uint64_t end_ns = NowNs();
   for (Request& request : all) {
-    FillTimes(&request.times);
     request.times.execute_end_ns = end_ns;
     request.Release(triton_instance_);
   }
 }
 
 void TritonModelInstance::RunAll(std::vector<Request>* requests) {
-  ThrowIfError(model_->Health());
   for (Request& request : *requests) {
     request.FailIfCancelled();
   }
@@ -86,6 +86,12 @@ void TritonModelInstance::RunAll(std::vector<Request>* requests) {
 }
 
 void TritonModelInstance::Run(Batch* batch) {
+  if (const Status health = model_->Health(); !health.ok()) {
+    for (Request* request : batch->requests()) {
+      request->Fail(health);
+    }
+    return;
+  }
   RequestTimes times;
   const Status status = CatchStatus([&] { RunPrepared(batch, &times); });
   engine_instance_->Finish();
@@ -96,9 +102,11 @@ void TritonModelInstance::Run(Batch* batch) {
   if (status.code() == Code::kInternal && !status.ok() && batch->requests().size() > 1) {
     // One of them may be to blame for all: alone, each gets what is its own.
     for (Request* request : batch->requests()) {
-      Batch alone(model_->description());
-      alone.Add(request);
-      Run(&alone);
+      if (request->ok()) {
+        Batch alone(model_->description());
+        alone.Add(request);
+        Run(&alone);
+      }
     }
     return;
   }
@@ -117,6 +125,11 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
   std::vector<InputBuffer> inputs;
   ThrowIfError(engine_instance_->Prepare(batch->rows(), shapes, &inputs));
   batch->Gather(shapes, &inputs);
+  const std::vector<Request*>& requests = batch->requests();
+  if (std::none_of(requests.begin(), requests.end(),
+                   [](const Request* request) { return request->ok(); })) {
+    throw StatusError(requests.front()->status());  // nobody is left to run for
+  }
   times->compute_start_ns = NowNs();
   if (model_->description().decoupled) {
     Stream(batch->requests().front(), inputs);

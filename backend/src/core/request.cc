@@ -148,9 +148,28 @@ bool Request::ReadInput(const TensorSpec& spec) {
     }
     varying_.push_back(dims[i]);
   }
+  CheckSize(spec, input, got);
   inputs_.push_back(input);
   shapes_.push_back({true, dims});
   return true;
+}
+
+void Request::CheckSize(const TensorSpec& spec, TRITONBACKEND_Input* input, const Dims& dims) {
+  uint64_t bytes = 0;
+  ThrowIfError(
+      TRITONBACKEND_InputProperties(input, nullptr, nullptr, nullptr, nullptr, &bytes, nullptr));
+  const bool strings = spec.dtype == DataType::kBytes;
+  const std::optional<size_t> needed =
+      strings ? ElementsBytes(dims) : TensorBytes(spec.dtype, dims);
+  if (!needed || (strings ? bytes < *needed : bytes != *needed)) {
+    throw StatusError(Code::kInvalidArg,
+                      "input '" + spec.name + "': " +
+                          (needed ? std::string("expected ") + (strings ? "at least " : "") +
+                                        std::to_string(*needed) + " bytes"
+                                  : "no memory can hold a tensor") +
+                          " for shape " + DimsText(dims) + ", got " + std::to_string(bytes) +
+                          " bytes");
+  }
 }
 
 void Request::ReadRequestedOutputs() {
@@ -173,7 +192,7 @@ void Request::ReadRequestedOutputs() {
   }
 }
 
-uint64_t Request::Bytes(size_t index) {
+size_t Request::Bytes(size_t index) {
   uint64_t bytes = 0;
   ThrowIfError(TRITONBACKEND_InputProperties(inputs_[index], nullptr, nullptr, nullptr, nullptr,
                                              &bytes, nullptr));
@@ -236,19 +255,19 @@ void Request::CopyInput(size_t index, const Dims& padded, char* destination) noe
   }));
 }
 
-void Request::AppendElements(size_t index, std::vector<char>* elements) noexcept {
+void Request::AppendElements(size_t index, std::vector<char>* elements) {
   if (!shapes_[index].present) {
     return;
   }
   const TensorSpec& spec = model_.inputs[index];
-  size_t count = static_cast<size_t>(rows_);
+  auto count = static_cast<size_t>(rows_);
   for (const int64_t dim : shapes_[index].dims) {
-    count *= static_cast<size_t>(dim);  // no larger than what Triton has checked against the bytes
+    count *= static_cast<size_t>(dim);  // which CheckSize has compared with what was sent
   }
   if (ok()) {
     Fail(CatchStatus([&] {
       std::vector<char> scratch;
-      const uint64_t bytes = Bytes(index);
+      const size_t bytes = Bytes(index);
       const char* data = Data(index, bytes, &scratch);
       size_t valid = 0;
       if (!AreElements(data, bytes, count, &valid)) {
@@ -330,20 +349,15 @@ void Request::AddOutput(const TensorSpec& spec, const OutputBuffer& output, int6
   }
   const Dims dims = RealDims(spec, output);
   OutputMemory memory;
+  Dims source = output.dims;
   if (spec.dtype == DataType::kBytes) {
-    size_t row_elements = 1;
-    for (size_t i = batching ? 1 : 0; i < output.dims.size(); ++i) {
-      row_elements *= static_cast<size_t>(output.dims[i]);
+    if (batching) {
+      source[0] = rows_;
     }
-    const size_t first = batching ? static_cast<size_t>(first_row) * row_elements : 0;
-    const size_t begin = output.offsets.at(first);
-    const size_t end = output.offsets.at(first + row_elements * static_cast<size_t>(rows_));
-    memory = Allocate(spec, dims, end - begin);
-    if (end > begin) {
-      std::memcpy(memory.data, output.data + begin, end - begin);
-    }
+    const ElementRanges elements = RangesOf(output.offsets, first_row, source, dims);
+    memory = Allocate(spec, dims, elements.bytes);
+    CopyElements(output.data, elements, memory.data);
   } else {
-    Dims source = output.dims;
     const char* data = output.data;
     if (batching && output.dims[0] > 0) {
       data += static_cast<size_t>(first_row) * (output.bytes / static_cast<size_t>(output.dims[0]));

@@ -47,7 +47,7 @@ class Request {
   void CopyInput(size_t index, const Dims& padded, char* destination) noexcept;
   // Appends the elements of BYTES input number `index`, or as many empty ones if they are not
   // right.
-  void AppendElements(size_t index, std::vector<char>* elements) noexcept;
+  void AppendElements(size_t index, std::vector<char>* elements);
 
   // Adds rows() rows of every output that the client asked for, from row `first_row` on, and
   // updates the sequence's state. Dimensions that follow an input's are cut to that input's length.
@@ -66,10 +66,12 @@ class Request {
  private:
   void ReadInputs();
   bool ReadInput(const TensorSpec& spec);
+  // Before anything is done for a shape, because what is done for a large one costs a lot.
+  static void CheckSize(const TensorSpec& spec, TRITONBACKEND_Input* input, const Dims& dims);
   void ReadRequestedOutputs();
   // The whole input in one piece, of `bytes` bytes; copied to `scratch` if it is not.
   const char* Data(size_t index, size_t bytes, std::vector<char>* scratch);
-  uint64_t Bytes(size_t index);
+  size_t Bytes(size_t index);
   void AddOutput(const TensorSpec& spec, const OutputBuffer& output, int64_t first_row);
   // Where an output goes. A state is to be handed to TRITONBACKEND_StateUpdate once it is filled.
   struct OutputMemory {

@@ -20,12 +20,40 @@ class Kind(enum.IntEnum):
     MODEL = 3
 
 
-def device_for(kind: int, device_id: int, instance: str) -> jax.Device:
+def _named(name: str, instance: str) -> jax.Device:
+    """The device of a name such as ``cpu:1``."""
+    platform, _, number = name.partition(":")
+    try:
+        found = [device for device in jax.devices(platform) if str(device.id) == number]
+    except RuntimeError:
+        found = []
+    if not found:
+        has = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
+        refuse(
+            f"instance {instance}: the parameter 'devices' names {name}, which JAX does not have "
+            f"(it has {has})",
+            Code.UNAVAILABLE,
+        )
+    return found[0]
+
+
+def device_for(
+    kind: int, device_id: int, instance: str, chosen: Sequence[str] = (), turn: int = 0
+) -> jax.Device:
     """The device, never another one in its place.
+
+    Args:
+        kind: of the instance group.
+        device_id: of the device, within its kind.
+        instance: its name, for messages.
+        chosen: the model's own choice, for ``KIND_MODEL``.
+        turn: which of them, counted over and over.
 
     Raises:
         BackendError: UNAVAILABLE where JAX has no such device, naming those it has.
     """
+    if kind == Kind.MODEL and chosen:
+        return _named(chosen[turn % len(chosen)], instance)
     if kind in (Kind.AUTO, Kind.MODEL):
         return jax.devices()[0]
     platform = "gpu" if kind == Kind.GPU else "cpu"

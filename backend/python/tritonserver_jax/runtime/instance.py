@@ -145,12 +145,12 @@ class Instance:
 
     def _known_shapes(self) -> Iterator[list[list[int] | None]]:
         """Every set of input shapes that is known before a request brings it."""
-        if any(-1 in spec.dims and not spec.lengths for spec in self._inputs):
+        if any(-1 in spec.dims and not spec.dim_lengths for spec in self._inputs):
             return
-        lengths = sorted({n for s in self._inputs for n in s.lengths if -1 in s.dims}) or [0]
+        lengths = sorted({n for s in self._inputs for n in s.dim_lengths if -1 in s.dims}) or [0]
 
         def shape(spec: TensorSpec, length: int) -> list[int]:
-            fit = next((n for n in spec.lengths if n >= length), length)
+            fit = next((n for n in spec.dim_lengths if n >= length), length)
             return [fit if dim == -1 else dim for dim in spec.dims]
 
         for length in reversed(lengths):

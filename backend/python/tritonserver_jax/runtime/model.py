@@ -99,6 +99,7 @@ class Model:
             self._author.close()
             raise
         self._lock = threading.Lock()
+        self._instances = 0
         self._devices: dict[jax.Device, DevicePrograms] = {}
 
     def _find_out(
@@ -176,8 +177,7 @@ class Model:
                     "dims": list(spec.dims) or ([] if self.max_batch_size > 0 else [1]),
                     "optional": spec.optional,
                     "ragged": spec.ragged,
-                    # Of a BYTES input they are lengths of strings, which are padded in Python.
-                    "lengths": [] if spec.dtype.is_bytes else list(spec.lengths),
+                    "lengths": list(spec.dim_lengths),
                     "state": spec.state,
                     "follows": list(spec.follows),
                 }
@@ -202,7 +202,10 @@ class Model:
             kind: Triton's instance group kind.
             device_id: the device's number within its kind.
         """
-        device = device_for(kind, device_id, name)
+        with self._lock:
+            turn = self._instances
+            self._instances += 1
+        device = device_for(kind, device_id, name, self._parameters.devices, turn)
         if self._author.platforms is not None:
             check_platform(self._author.platforms, device, f"{self._doing}: instance {name}")
         with self._lock:
@@ -258,15 +261,12 @@ class Model:
             parameters = dataclasses.replace(
                 parameters, compile_cache=settings.current().compile_cache
             )
-        fast = [
-            flag
-            for flag, value in parameters.xla_flags.items()
-            if "fast_math" in flag and value.lower() in ("true", "1")
-        ]
+        fast = [name for name, on in parameters.xla_flags.items() if on and "fast_math" in name]
         if fast:
             log.warning(f"{self._doing}: {fast[0]} lets XLA change results")
         of_server = preflight.environment_flags()
-        for flag, value in parameters.xla_flags.items():
+        for flag, given in parameters.xla_flags.items():
+            value = str(given).lower() if isinstance(given, bool) else given
             if of_server.get(flag, value) != value:
                 log.info(
                     f"{self._doing}: {flag} is {value}, from its parameter 'xla_flags', which goes "

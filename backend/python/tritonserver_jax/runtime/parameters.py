@@ -46,6 +46,15 @@ def _positive(text: str) -> int:
     return number
 
 
+def _devices(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        platform, _, number = name.partition(":")
+        if not platform.isalpha() or not number.isdigit():
+            raise ValueError
+    return names
+
+
 def _path(text: str) -> Path:
     path = Path(text)
     if not path.is_absolute():
@@ -53,13 +62,17 @@ def _path(text: str) -> Path:
     return path
 
 
-def _flags(text: str) -> dict[str, str]:
+def _flag_value(text: str) -> bool | str:
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _flags(text: str) -> dict[str, bool | str]:
     flags = {}
     for part in text.split():
         name, equals, value = part.removeprefix("--").partition("=")
         if not name.startswith("xla_") or not equals or not value:
             raise ValueError
-        flags[name] = value
+        flags[name] = _flag_value(value)
     return flags
 
 
@@ -107,6 +120,12 @@ PARAMETERS: tuple[Parameter, ...] = (
         "the longest time is given up. Those compiled before the model is ready do not count.",
         "an integer > 0, such as 64",
         _positive,
+    ),
+    Parameter(
+        "devices",
+        "JAX devices for the instances of an instance group with KIND_MODEL, in turn.",
+        "devices separated by commas, such as cpu:0,cpu:1",
+        _devices,
     ),
     Parameter(
         "warm_up",
@@ -159,10 +178,11 @@ class Parameters:
     buckets: tuple[int, ...] | None = None
     lengths: tuple[int, ...] = ()
     max_programs: int = 64
+    devices: tuple[str, ...] = ()
     warm_up: str = "run"
     x64: bool | None = None
     matmul_precision: str | None = None
-    xla_flags: Mapping[str, str] = field(default_factory=dict)
+    xla_flags: Mapping[str, bool | str] = field(default_factory=dict)
     donate: bool = False
     compile_cache: Path | None = None
 

@@ -89,12 +89,6 @@ def _mask(lengths: Any, shape: tuple[int, ...], varying: tuple[int, ...], batchi
     return mask if batching else mask.reshape([shape[axis] for axis in varying])
 
 
-def _compiler_options(flags: Mapping[str, str]) -> dict[str, str | bool] | None:
-    # Here XLA does not take true and false as text, as it does in XLA_FLAGS.
-    spelled = {"true": True, "false": False}
-    return {flag: spelled.get(value.lower(), value) for flag, value in flags.items()} or None
-
-
 def flatten_outputs(result: Any, doing: str) -> dict[str, Any]:
     """A model's outputs by name; what is nested gets the keys on the way joined by dots.
 
@@ -157,7 +151,7 @@ class Predict:
         self.wants_masks = _accepts(author.predict, "masks")
         # Shapes and types only: the parameters themselves live on the devices.
         with x64_mode(x64):
-            self._param_specs = jax.eval_shape(lambda: author.params)
+            self._param_specs = jax.eval_shape(lambda params: params, author.params)
 
     def call(self, params: Any, arguments: Arguments, arrays: Sequence[Any]) -> dict[str, Any]:
         """Call ``predict`` (traced or not): returns its outputs by name, nested ones flattened."""
@@ -272,7 +266,8 @@ class DevicePrograms:
         self._permanent: dict[Arguments, Program] = {}
         self._recent: OrderedDict[Arguments, Program] = OrderedDict()
         with x64_mode(predict.x64):
-            self.params = jax.device_put(params, device)
+            # Waited for, so that the host's copy is not held until some later call of JAX.
+            self.params = jax.block_until_ready(jax.device_put(params, device))
 
     def observe(self, event: Event, value: float = 1.0) -> None:
         """Tell of an event on this device."""
@@ -345,7 +340,7 @@ class DevicePrograms:
                 function, keep_unused=True, donate_argnums=(1,) if parameters.donate else ()
             )
             lowered = jitted.lower(self.params, specs)
-            executable = lowered.compile(compiler_options=_compiler_options(parameters.xla_flags))
+            executable = lowered.compile(compiler_options=dict(parameters.xla_flags) or None)
         seconds = time.perf_counter() - started
         self.observe(Event.COMPILED, seconds)
         log.detail(

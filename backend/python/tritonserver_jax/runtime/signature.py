@@ -42,14 +42,16 @@ def _candidates(inputs: Sequence[TensorSpec]) -> Iterator[list[_Varying]]:
     for first, second in _SIZES:
         yield [
             _Varying(first, second)
-            if not spec.lengths or spec.dtype.is_bytes
+            if not spec.dim_lengths
             else _Varying(
-                spec.lengths[-1],
-                spec.lengths[0] if len(spec.lengths) > 1 else max(1, spec.lengths[0] - 1),
+                spec.dim_lengths[-1],
+                spec.dim_lengths[0]
+                if len(spec.dim_lengths) > 1
+                else max(1, spec.dim_lengths[0] - 1),
             )
             for spec in varying
         ]
-        if all(spec.lengths for spec in varying):
+        if all(spec.dim_lengths for spec in varying):
             return  # there is nothing else to try
 
 
@@ -256,7 +258,7 @@ def find_outputs(
             _check_batch(base, prober(_BATCHES[1], first), source, doing)
         dependence = _Dependence(
             base,
-            padded=any(spec.lengths and -1 in spec.dims for spec in inputs)
+            padded=any(spec.dim_lengths and -1 in spec.dims for spec in inputs)
             or any(spec.ragged for spec in inputs),
             lead=1 if batching else 0,
             doing=doing,

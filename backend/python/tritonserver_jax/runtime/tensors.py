@@ -39,6 +39,11 @@ class TensorSpec:
     state: bool = False
     follows: Dims = ()
 
+    @property
+    def dim_lengths(self) -> Dims:
+        """What dimensions that vary are padded to; nothing for BYTES, whose strings are."""
+        return () if self.dtype.is_bytes else self.lengths
+
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.dims)}"
 

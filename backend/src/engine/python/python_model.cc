@@ -76,8 +76,10 @@ PyRef BytesList(const InputBuffer& input, size_t count) {
   PyRef list = CheckPython(PyList_New(0));
   const auto* next = reinterpret_cast<const unsigned char*>(input.data);
   for (size_t i = 0; i < count; ++i) {
-    const size_t length = static_cast<size_t>(next[0]) | static_cast<size_t>(next[1]) << 8 |
-                          static_cast<size_t>(next[2]) << 16 | static_cast<size_t>(next[3]) << 24;
+    size_t length = 0;
+    for (unsigned int byte = 0; byte < 4; ++byte) {
+      length |= static_cast<size_t>(next[byte]) << (8U * byte);
+    }
     Append(list.get(),
            CheckPython(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(next + 4),
                                                  static_cast<Py_ssize_t>(length))));

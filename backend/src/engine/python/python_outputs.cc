@@ -85,7 +85,7 @@ void PythonOutputs::TakeElements(PyObject* result, const std::string& name, Outp
     }
     output->offsets.push_back(serialized.size());
     const auto length = static_cast<uint32_t>(bytes);
-    for (int shift = 0; shift < 32; shift += 8) {
+    for (unsigned int shift = 0; shift < 32; shift += 8) {
       serialized.push_back(static_cast<char>((length >> shift) & 0xFFU));
     }
     serialized.insert(serialized.end(), data, data + bytes);
