@@ -49,7 +49,9 @@ def test_a_newcomer_needs_ten_commands_at_most() -> None:
 
 
 @pytest.mark.slow
-def test_the_operators_commands_serve_the_authors_model(backend: Backend, tmp_path: Path) -> None:
+def test_the_operators_commands_serve_the_authors_model(
+    backend: Backend, pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
     # The author's model, from the text.
     layout, code = blocks(section("For a model author"))
     where = re.match(r"# (models/mine/1/model\.py)\n", code)
@@ -69,17 +71,17 @@ def test_the_operators_commands_serve_the_authors_model(backend: Backend, tmp_pa
     assert kept == [line[1]]
 
     # The operator's commands, with the places of a test in them.
-    release = find_release(DEFAULT_RELEASE)
-    tarball = f"tritonserver-jax-{__version__}-triton{DEFAULT_RELEASE}-linux-x86_64.tar.gz"
-    assert tarball == tarball_name(release)
+    readme_tarball = tarball_name(find_release(DEFAULT_RELEASE))
+    tarball = tarball_name(find_release(backend.release))
     backends = tmp_path / "backends"
     backends.mkdir()
     dist = ROOT / "dist"
     unpack, install, serve, check = commands(blocks(section("For an operator"))[0])
 
     assert unpack[0] == "tar"
-    assert unpack[-1].replace("<version>", __version__) == tarball
-    shutil.copyfile(dist / DEFAULT_RELEASE / tarball, tmp_path / tarball)
+    assert unpack[-1].replace("<version>", __version__) == readme_tarball
+    dist: Path = pytestconfig.getoption("--backend-dist")
+    shutil.copyfile(dist / backend.release / tarball, tmp_path / tarball)
     run(tmp_path, *unpack[:-1], tarball)
 
     assert install[0] == "jax/scripts/install.sh"
