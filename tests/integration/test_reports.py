@@ -25,7 +25,7 @@ import tritonclient.http as triton_http
 from tritonclient.utils import InferenceServerException, shared_memory
 
 from tests.support.backend import LOAD_TIMEOUT, Backend
-from tests.support.client import PROTOCOLS, Array, Client, Protocol, RequestError, infer
+from tests.support.client import PROTOCOLS, Array, Client, Protocol, RequestError, infer, status
 from tests.support.metrics import sample
 from tests.support.models import LINEAR, MLP, mlp_params, write_model
 from tritonserver_jax.server import ServerError, TritonServer
@@ -34,8 +34,9 @@ pytestmark = pytest.mark.integration
 
 PARAMS = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
 ROW = {"x": np.ones((1, 4), np.float32)}
-UNAVAILABLE = {"http": "503", "grpc": "StatusCode.UNAVAILABLE"}
-INTERNAL = {"http": "500", "grpc": "StatusCode.INTERNAL"}
+UNAVAILABLE: dict[Protocol, str] = {"http": "503", "grpc": "StatusCode.UNAVAILABLE"}
+UNSUPPORTED: dict[Protocol, str] = {"http": "501", "grpc": "StatusCode.UNIMPLEMENTED"}
+INTERNAL: dict[Protocol, str] = {"http": "500", "grpc": "StatusCode.INTERNAL"}
 MEBIBYTE = 1 << 20
 
 
@@ -552,7 +553,7 @@ def test_the_code_of_a_failure_is_that_of_its_cause(
     request: pytest.FixtureRequest,
     protocol: Protocol,
     what: str,
-    statuses: Mapping[str, str],
+    statuses: Mapping[Protocol, str],
     function: str,
 ) -> None:
     name = re.sub(r"\W+", "_", request.node.name)[-60:]
@@ -560,7 +561,7 @@ def test_the_code_of_a_failure_is_that_of_its_cause(
     server.load_model(name)
     with pytest.raises(RequestError) as refused:
         infer(server, name, ROW, protocol)
-    assert refused.value.status == statuses[protocol]
+    assert refused.value.status == status(server, protocol, statuses)
     assert "raised" in refused.value.message
     zeros = {"x": np.zeros((1, 4), np.float32)}
     assert infer(server, name, zeros, protocol)["y"].tolist() == [[0, 0, 0, 0]]
@@ -575,11 +576,12 @@ def test_what_http_cannot_do_is_unsupported(server: TritonServer, repository: Pa
         def stream(context, x):
             yield {"y": x}
     """
-    write_model(repository, "only_streams", code)
+    config = 'backend: "jax"\nmodel_transaction_policy { decoupled: true }\n'
+    write_model(repository, "only_streams", code, config=config)
     server.load_model("only_streams")
     with pytest.raises(RequestError) as refused:
         infer(server, "only_streams", {"x": np.ones(4, np.float32)})
-    assert refused.value.status == "501"
+    assert refused.value.status == status(server, "http", UNSUPPORTED)
 
 
 DEVICE_LOST = (
@@ -601,7 +603,7 @@ def test_after_a_fatal_error_of_the_device_a_model_is_unavailable_until_reload(
         started = time.monotonic()
         with pytest.raises(RequestError) as refused:
             infer(server, name, ROW, protocol)
-        assert refused.value.status == UNAVAILABLE[protocol]
+        assert refused.value.status == status(server, protocol, UNAVAILABLE)
         assert "CUDA_ERROR_ILLEGAL_ADDRESS" in refused.value.message
         if attempt > 0:
             assert "is not ready until it is reloaded" in refused.value.message
