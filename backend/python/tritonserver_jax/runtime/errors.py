@@ -69,11 +69,24 @@ _DEVICE_LOST = (
 )
 
 
+# What JAX raises where code asks for a value that is only traced.
+_TRACED_VALUES = (
+    "ConcretizationTypeError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+)
+
+
 def _says(error: BaseException, signs: tuple[str, ...]) -> bool:
-    # Only what the runtime of JAX raises: a model's own exception may say anything.
-    return type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError") and any(
-        sign in str(error) for sign in signs
-    )
+    # Only what the runtime of JAX says itself: a model's own exception, which it passes on from a
+    # callback with its traceback, may say anything.
+    if type(error).__name__ not in ("JaxRuntimeError", "XlaRuntimeError"):
+        return False
+    text = str(error)
+    of_model = "Traceback (most recent call last)" in text or "callback" in text.lower()
+    return not of_model and any(sign in text for sign in signs)
 
 
 def _is_fatal(error: BaseException) -> bool:
@@ -106,6 +119,8 @@ def _summary(error: BaseException) -> str:
     if len(lines) > 1 and any(line.startswith("Traceback (most recent call") for line in lines):
         lines = [lines[0].split(":", 1)[0], lines[-1].strip()]
         text = ": ".join(lines)
+    elif type(error).__name__ in _TRACED_VALUES:
+        text = lines[0]  # the rest tells of the backend's own functions
     else:
         text = "\n".join(lines)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -123,8 +138,12 @@ def model_code_error(doing: str, error: BaseException, directory: Path) -> Backe
     place = _place(error, directory)
     hint = ""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing:
+        hint = "; add the package to the environment: setup_env.sh --requirements FILE"
     if missing and ((directory / missing).is_dir() or (directory / f"{missing}.py").is_file()):
         hint = f"; it is beside model.py: import it as `from . import {missing}`"
+    if type(error).__name__ in _TRACED_VALUES:
+        hint = "; predict is traced: its values are not known yet, so use jax.numpy (jnp.where, …)"
     where = f" ({place})" if place else ""
     message = f"{doing} raised {_summary(error)}{where}{hint}"
     return BackendError(_code_of(error), message, fatal=_is_fatal(error))
