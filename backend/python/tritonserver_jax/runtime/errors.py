@@ -70,6 +70,14 @@ _DEVICE_LOST = (
 )
 
 
+# What JAX raises where code asks for a value that is only traced.
+_TRACED_VALUES = (
+    "ConcretizationTypeError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+)
 _MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError")
 _TRACEBACK = "Traceback (most recent call last)"
 _RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
@@ -78,15 +86,17 @@ _RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
 def _raised(error: BaseException) -> tuple[str, str]:
     """Name and text of what was raised first.
 
-    XLA puts the traceback of a failed callback into the text of an error of its own.
+    XLA puts the traceback of a failed callback into the text of an error of its own; an older one
+    only the text.
     """
     name, text = type(error).__name__, str(error)
-    if name in _RUNTIME_ERRORS and _TRACEBACK in text:
+    if name in _RUNTIME_ERRORS and (_TRACEBACK in text or "callback" in text.lower()):
         # The last line that begins at the margin is the exception's own.
         for line in reversed(text.splitlines()):
             found = re.match(r"([A-Za-z_][\w.]*)(?:: (.*))?$", line)
             if found:
                 return found[1].rpartition(".")[2], found[2] or ""
+        return "", text
     return name, text
 
 
@@ -132,6 +142,8 @@ def _summary(error: BaseException) -> str:
     if len(lines) > 1 and any(_TRACEBACK in line for line in lines):
         lines = [lines[0].split(":", 1)[0], lines[-1].strip()]
         text = ": ".join(lines)
+    elif type(error).__name__ in _TRACED_VALUES:
+        text = lines[0]  # the rest tells of the backend's own functions
     else:
         text = "\n".join(lines)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -149,8 +161,12 @@ def model_code_error(doing: str, error: BaseException, directory: Path) -> Backe
     place = _place(error, directory)
     hint = ""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing:
+        hint = "; add the package to the environment: setup_env.sh --requirements FILE"
     if missing and ((directory / missing).is_dir() or (directory / f"{missing}.py").is_file()):
         hint = f"; it is beside model.py: import it as `from . import {missing}`"
+    if type(error).__name__ in _TRACED_VALUES:
+        hint = "; predict is traced: its values are not known yet, so use jax.numpy (jnp.where, …)"
     where = f" ({place})" if place else ""
     message = f"{doing} raised {_summary(error)}{where}{hint}"
     return BackendError(_code_of(error), message, fatal=_is_fatal(error))

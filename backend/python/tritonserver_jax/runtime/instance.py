@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,6 +85,7 @@ class StreamContext:
     def predict(self, **inputs: Any) -> dict[str, Any]:
         """Call the compiled ``predict``; it is compiled when its inputs have new shapes."""
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
+        checked_for_jax(arrays, "stream: context.predict", self._programs.x64, verb="got")
         program = self._programs.program(data_arguments(arrays), in_traffic=True)
         self._programs.observe(Event.PREDICTED)
         outputs: dict[str, Any] = program.run(tuple(arrays.values()))
@@ -268,6 +270,7 @@ class Instance:
             nonlocal program
             if program.evicted:
                 program = self._programs.program(arguments, in_traffic=True)
+            program.last_used = time.monotonic()
             outputs: Outputs = program.run(arrays)
             return outputs
 
@@ -309,8 +312,10 @@ class Instance:
                 arrays.append(one.lengths)
         return tuple(arguments), tuple(arrays)
 
-    def _run_strings(self, inputs: list[_Input], elements: Sequence[Elements]) -> Outputs:
-        """Run a compiled function that takes strings as `Strings`."""
+    def _all_arguments(
+        self, inputs: list[_Input], elements: Sequence[Elements]
+    ) -> tuple[Arguments, tuple[Array, ...]]:
+        """The same of all inputs, with those of BYTES as `Strings`."""
         arguments, arrays = self._arguments(inputs)
         given = iter(elements)
         for one in inputs:
@@ -328,6 +333,11 @@ class Instance:
                 Argument(name, "string_lengths", strings.lengths.shape, strings.lengths.dtype),
             )
             arrays += (strings.bytes, strings.lengths)
+        return arguments, arrays
+
+    def _run_strings(self, inputs: list[_Input], elements: Sequence[Elements]) -> Outputs:
+        """Run a compiled function that takes strings."""
+        arguments, arrays = self._all_arguments(inputs, elements)
         program = self._programs.program(arguments, in_traffic=self._ready)
         return self._exported(program.run(arrays), None)
 
@@ -353,19 +363,22 @@ class Instance:
         bucket: int,
     ) -> Outputs:
         directory = self._author.directory
-        arrays: Mapping[str, Any] = self._host_inputs(inputs, elements, rows)
-        if self._author.preprocess is not None:
+        if self._author.preprocess is None:
+            arguments, arrays = self._all_arguments(inputs, elements)
+        else:
+            given = self._host_inputs(inputs, elements, rows)
             with errors.model_code(f"{self._doing}: preprocess", directory):
-                arrays = self._author.preprocess(dict(arrays))
-            arrays = checked_arrays(arrays, f"{self._doing}: preprocess")
-            checked_for_jax(arrays, f"{self._doing}: preprocess", self._predict.x64)
-        if rows is not None:
-            arrays = {
-                name: _pad(array, rows, bucket, f"{self._doing}: preprocess returned '{name}'")
-                for name, array in arrays.items()
-            }
-        program = self._programs.program(data_arguments(arrays), in_traffic=self._ready)
-        result = program.run(tuple(arrays.values()))
+                prepared = self._author.preprocess(given)
+            named = checked_arrays(prepared, f"{self._doing}: preprocess")
+            checked_for_jax(named, f"{self._doing}: preprocess", self._predict.x64)
+            if rows is not None:
+                named = {
+                    name: _pad(array, rows, bucket, f"{self._doing}: preprocess returned '{name}'")
+                    for name, array in named.items()
+                }
+            arguments, arrays = data_arguments(named), tuple(named.values())
+        program = self._programs.program(arguments, in_traffic=self._ready)
+        result = program.run(arrays)
         if self._author.postprocess is None:
             return self._exported(result, rows)
         # Copies: what JAX gives away is read-only, and host code may work in place.
@@ -394,7 +407,7 @@ class Instance:
                         response = next(responses)
                     except StopIteration:
                         return
-                outputs = flatten_outputs(response, doing)
+                outputs = flatten_outputs(response, f"{doing} must yield")
                 host = {name: _host_output(array, None) for name, array in outputs.items()}
                 yield self._checked(host, rows)
         finally:
@@ -474,19 +487,21 @@ def checked_arrays(given: Any, doing: str) -> dict[str, Array]:
     return {name: np.asarray(array) for name, array in given.items()}
 
 
-def checked_for_jax(arrays: Mapping[str, Array], doing: str, x64: bool) -> None:
+def checked_for_jax(
+    arrays: Mapping[str, Array], doing: str, x64: bool, verb: str = "returned"
+) -> None:
     """Refuse what JAX would narrow, or cannot take at all."""
     for name, array in arrays.items():
         if array.dtype.kind in "OSU":
             refuse(
-                f"{doing} returned '{name}' as {array.dtype.name}, but predict takes numbers",
+                f"{doing} {verb} '{name}' as {array.dtype.name}, but predict takes numbers",
                 Code.INTERNAL,
             )
         if not x64 and dtype_of_array(array.dtype, f"{doing}: '{name}'", Code.INTERNAL).needs_x64:
             narrow = array.dtype.name.replace("64", "32")
             refuse(
-                f"{doing} returned '{name}' as {array.dtype.name}, which JAX would narrow to 32 "
-                f"bits; return it as {narrow}, or set the parameter 'x64' to true",
+                f"{doing} {verb} '{name}' as {array.dtype.name}, which JAX would narrow to 32 "
+                f"bits; make it {narrow}, or set the parameter 'x64' to true",
                 Code.INTERNAL,
             )
 
