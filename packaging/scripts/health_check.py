@@ -399,6 +399,17 @@ def check_output(declared: Mapping[str, Any], got: Mapping[str, Any], size: int 
         expect(size >= 4 * count, what, f"{count} strings", f"{size} bytes")
 
 
+def devices(config: Mapping[str, Any]) -> str:
+    """Say where the instances of a model are: nothing runs elsewhere than its config says."""
+    groups = config.get("instance_group")
+    places = []
+    for group in groups if isinstance(groups, list) else []:
+        kind = str(group.get("kind", "")).replace("KIND_", "") or "?"
+        gpus = ",".join(str(gpu) for gpu in group.get("gpus") or [])
+        places.append("{}{}".format(kind, " " + gpus if gpus else ""))
+    return " and ".join(dict.fromkeys(places)) or "a device of the server's choice"
+
+
 def check_inference(server: Server, name: str, version: str | None) -> str:
     """Does the model answer one request, with every output that it declares?"""
     path = model_path(name, version)
@@ -451,7 +462,7 @@ def check_inference(server: Server, name: str, version: str | None) -> str:
         check_output(declared, output, binary_size(output))
     rest = len(answer.body) - end
     expect(rest == total, "answer", f"{total} bytes of output data", rest)
-    return f"{milliseconds:.1f} ms"
+    return f"{milliseconds:.1f} ms, on {devices(config)}"
 
 
 def binary_size(tensor: Mapping[str, Any]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,15 +79,36 @@ _TRACED_VALUES = (
     "TracerIntegerConversionError",
 )
 
+_MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError")
+_TRACEBACK = "Traceback (most recent call last)"
+_RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
+
+
+def _raised(error: BaseException) -> tuple[str, str]:
+    """Name and text of what was raised first.
+
+    XLA puts the traceback of a failed callback into the text of an error of its own.
+    """
+    name, text = type(error).__name__, str(error)
+    if name in _RUNTIME_ERRORS and _TRACEBACK in text:
+        # The last line that begins at the margin is the exception's own.
+        for line in reversed(text.splitlines()):
+            found = re.match(r"([A-Za-z_][\w.]*)(?:: (.*))?$", line)
+            if found:
+                return found[1].rpartition(".")[2], found[2] or ""
+    return name, text
+
 
 def _says(error: BaseException, signs: tuple[str, ...]) -> bool:
-    # Only what the runtime of JAX says itself: a model's own exception, which it passes on from a
-    # callback with its traceback, may say anything.
-    if type(error).__name__ not in ("JaxRuntimeError", "XlaRuntimeError"):
-        return False
-    text = str(error)
-    of_model = "Traceback (most recent call last)" in text or "callback" in text.lower()
-    return not of_model and any(sign in text for sign in signs)
+    # Only what the runtime of JAX raises: a model's own exception may say anything.
+    name, text = _raised(error)
+    return name in _RUNTIME_ERRORS and any(sign in text for sign in signs)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # numpy raises a MemoryError of its own kind.
+    of_host = isinstance(error, MemoryError) or _raised(error)[0] in _MEMORY_ERRORS
+    return of_host or _says(error, _OUT_OF_MEMORY)
 
 
 def _is_fatal(error: BaseException) -> bool:
@@ -94,7 +116,7 @@ def _is_fatal(error: BaseException) -> bool:
 
 
 def _code_of(error: BaseException) -> Code:
-    if isinstance(error, MemoryError) or _says(error, _OUT_OF_MEMORY) or _is_fatal(error):
+    if _is_out_of_memory(error) or _is_fatal(error):
         return Code.UNAVAILABLE
     return Code.INTERNAL
 
@@ -116,7 +138,7 @@ def _summary(error: BaseException) -> str:
     text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
     lines = [line for line in text.strip().splitlines() if line.strip()]
     # XLA puts the traceback of a failed callback into the message; its last line is the exception.
-    if len(lines) > 1 and any(line.startswith("Traceback (most recent call") for line in lines):
+    if len(lines) > 1 and any(_TRACEBACK in line for line in lines):
         lines = [lines[0].split(":", 1)[0], lines[-1].strip()]
         text = ": ".join(lines)
     elif type(error).__name__ in _TRACED_VALUES:

@@ -33,6 +33,7 @@ from tritonserver_jax.runtime.strings import (
     to_strings,
 )
 from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
+from tritonserver_jax.runtime.warmup import Sample
 
 # What XLA on CPU wants of an input to take it without a copy.
 _ALIGNMENT = 64
@@ -115,8 +116,13 @@ class Instance:
         buckets: Buckets,
         inputs: Sequence[TensorSpec],
         outputs: Sequence[TensorSpec],
+        samples: Sequence[Sample] = (),
     ) -> None:
-        """Set up and compile every batch size that is known beforehand."""
+        """Set up, compile every batch size that is known beforehand, and run the author's samples.
+
+        Raises:
+            BackendError: where a batch size does not compile or run, or a sample does not run.
+        """
         self.device_name = programs.device_name
         self._doing = doing
         self._author = author
@@ -133,6 +139,8 @@ class Instance:
         self._ready = False
         if author.stream is None:
             self._warm_up()
+            for sample in samples:
+                self._run_sample(sample)
         self._ready = True
 
     # -- before the first request ---------------------------------------------------------------
@@ -164,9 +172,35 @@ class Instance:
                     for spec, shape in zip(self._inputs, shapes, strict=True)
                     if spec.dtype.is_bytes and shape is not None
                 ]
-                for output in plan.call(*elements):
-                    if not isinstance(output, tuple):
-                        memoryview(output).release()  # waits for it, and fails here if it failed
+                _wait(plan.call(*elements))
+
+    def _run_sample(self, sample: Sample) -> None:
+        try:
+            given = [sample.arrays[spec.name] for spec in self._inputs]
+            shapes = [
+                None if array is None else _padded_dims(spec, array.shape)
+                for spec, array in zip(self._inputs, given, strict=True)
+            ]
+            plan = self.plan(sample.rows, shapes)
+            lead = (plan.padded_rows,) if self._batching else ()
+            for spec, array, dims, buffer, lengths in zip(
+                self._inputs, given, shapes, plan.buffers, plan.lengths, strict=True
+            ):
+                if array is None or dims is None or buffer is None:
+                    continue
+                memory = buffer.view(spec.dtype.numpy).reshape(*lead, *dims)
+                memory[...] = 0
+                whole = tuple(slice(size) for size in memory.shape[: len(lead)])
+                memory[(*whole, *(slice(size) for size in array.shape))] = array
+                if lengths is not None:
+                    lengths[...] = [
+                        size for size, dim in zip(array.shape, spec.dims, strict=True) if dim == -1
+                    ]
+            _wait(plan.call())
+        except errors.BackendError as error:
+            raise errors.BackendError(
+                error.code, f"{self._doing}: sample '{sample.name}' of model_warmup: {error}"
+            ) from error
 
     # -- input memory ---------------------------------------------------------------------------
 
@@ -409,6 +443,19 @@ class Instance:
                 )
             checked.append(_export(spec, np.ascontiguousarray(array)))
         return checked
+
+
+def _wait(outputs: Outputs) -> None:
+    for output in outputs:
+        if not isinstance(output, tuple):
+            memoryview(output).release()  # waits for it, and fails here if it failed
+
+
+def _padded_dims(spec: TensorSpec, dims: Sequence[int]) -> list[int]:
+    return [
+        next((length for length in spec.lengths if length >= size), size) if dim == -1 else size
+        for size, dim in zip(dims, spec.dims, strict=True)
+    ]
 
 
 def _export(spec: TensorSpec, array: Any) -> Any:

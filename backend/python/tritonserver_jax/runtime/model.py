@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from tritonserver_jax.runtime import config as model_config
-from tritonserver_jax.runtime import log, sequence, settings
+from tritonserver_jax.runtime import log, preflight, sequence, settings
 from tritonserver_jax.runtime.author import (
     MODEL_FILE,
     PACKAGE_DIRECTORY,
@@ -30,6 +30,7 @@ from tritonserver_jax.runtime.parameters import Parameters, parse_parameters
 from tritonserver_jax.runtime.program import DevicePrograms, Predict
 from tritonserver_jax.runtime.signature import find_outputs
 from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
+from tritonserver_jax.runtime.warmup import samples
 from tritonserver_jax.runtime.weights import warn_of_narrowing
 
 # Triton's own default for --backend-config=default-max-batch-size.
@@ -154,6 +155,7 @@ class Model:
             # What is not served is not computed, and what is comes in the order of the config.
             self._program_outputs = tuple(spec.name for spec in self._all_outputs)
         self._refuse_lost_bits(x64)
+        self._samples = samples(config, directory, self._all_inputs, self._doing)
         self.config = dict(config)
         if complete_config:
             self.config = model_config.complete(
@@ -235,6 +237,7 @@ class Model:
             buckets=self._buckets,
             inputs=self._all_inputs,
             outputs=self._all_outputs,
+            samples=self._samples,
         )
 
     def close(self) -> None:
@@ -269,6 +272,14 @@ class Model:
         fast = [name for name, on in parameters.xla_flags.items() if on and "fast_math" in name]
         if fast:
             log.warning(f"{self._doing}: {fast[0]} lets XLA change results")
+        of_server = preflight.environment_flags()
+        for flag, given in parameters.xla_flags.items():
+            value = str(given).lower() if isinstance(given, bool) else given
+            if of_server.get(flag, value) != value:
+                log.info(
+                    f"{self._doing}: {flag} is {value}, from its parameter 'xla_flags', which goes "
+                    f"before XLA_FLAGS of the server's environment ({of_server[flag]})"
+                )
         return parameters
 
     def _check_states(
