@@ -75,7 +75,6 @@ def test_the_operators_commands_serve_the_authors_model(
     tarball = tarball_name(find_release(backend.release))
     backends = tmp_path / "backends"
     backends.mkdir()
-    dist = ROOT / "dist"
     unpack, install, serve, check = commands(blocks(section("For an operator"))[0])
 
     assert unpack[0] == "tar"
