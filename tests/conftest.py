@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "GPU (default: the one that is installed with the artifact)",
     )
     parser.addoption(
+        "--server-env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="variable to set for every server that is started; may be repeated",
+    )
+    parser.addoption(
+        "--fuzz-examples",
+        type=int,
+        help="how many random requests to send per test; other ones at each run",
+    )
+    parser.addoption(
         "--soak",
         action="store_true",
         help="run the tests of memory with 200,000 requests and 50 reloads, for some minutes",
@@ -59,9 +71,12 @@ def backend_of(pytestconfig: pytest.Config, shared_directory: Path) -> Callable[
     """The installed backend of a release."""
     dist: Path = pytestconfig.getoption("--backend-dist")
     release: str = pytestconfig.getoption("--release")
+    settings: list[str] = pytestconfig.getoption("--server-env")
+    variables = dict(setting.split("=", 1) for setting in settings)
 
     def backend(name: str) -> Backend:
-        return installed_backend(dist.resolve(), name, release, shared_directory)
+        installed = installed_backend(dist.resolve(), name, release, shared_directory)
+        return dataclasses.replace(installed, variables=variables)
 
     return backend
 
@@ -79,7 +94,7 @@ def gpu_backend(pytestconfig: pytest.Config, backend: Backend) -> Backend:
     environment = backend.environment if given is None else given.resolve()
     if not gpus(environment):
         pytest.skip(f"JAX has no GPU in {environment}")
-    return replace(backend, environment=environment)
+    return dataclasses.replace(backend, environment=environment)
 
 
 @pytest.fixture(scope="session")

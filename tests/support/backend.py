@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci.installation import install_artifact
@@ -29,12 +29,14 @@ class Backend:
         directory: The backend directory; the backend is in ``jax`` there.
         environment: Its Python environment.
         distribution: A server of the release.
+        variables: Set for every server.
     """
 
     release: str
     directory: Path
     environment: Path
     distribution: ServerDistribution
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def server(
         self,
@@ -65,7 +67,7 @@ class Backend:
                 *(f"--backend-config=jax,{key}={value}" for key, value in settings.items()),
                 *args,
             ],
-            env=env,
+            env={**self.variables, **(env or {})},
         )
 
 

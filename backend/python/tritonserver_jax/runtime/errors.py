@@ -78,6 +78,7 @@ _TRACED_VALUES = (
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
 )
+
 _MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError")
 _TRACEBACK = "Traceback (most recent call last)"
 _RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
