@@ -72,6 +72,28 @@ def test(session: nox.Session) -> None:
 
 
 @nox.session
+def sanitize(session: nox.Session) -> None:
+    """Look for faults of memory and for races: the core's own tests, then those on real servers.
+
+    The former are in `test` too. Arguments after `--` go to pytest for the latter.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.native")
+    session.run("python", "-m", "ci.sanitize", "--", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Look for inputs that break the core or a server, for a bounded time.
+
+    `-- --seconds 600` gives the core's fuzzers ten minutes in all, instead of one;
+    `-- --examples 5000` sends more random requests; `-- --only core` does one half.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.fuzz", *session.posargs)
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """Show the whole way: build, package, install into a stock tritonserver, serve `digits`.
 

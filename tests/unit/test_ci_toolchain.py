@@ -161,3 +161,21 @@ def test_every_requirement_has_a_package_and_a_probe_that_runs() -> None:
     for needed in toolchain.requirements():
         assert needed.package
         assert needed.find() is None or isinstance(needed.find(), str)
+
+
+def test_headers_are_found_where_the_compiler_looks() -> None:
+    assert toolchain.find_header("vector") == "vector"
+    assert toolchain.find_header("no/such/header.h") is None
+
+
+def test_the_fuzzers_runtime_is_named_after_the_clang_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program(tmp_path, "clang++", "19.1.7")
+    assert toolchain.find_clang() == f"{tmp_path}/clang++ 19.1.7"
+    (needed,) = toolchain.fuzzer_requirements()
+    assert needed.package == "libclang-rt-19-dev"
+    assert needed.find() is None
+    program(tmp_path, "clang++", "13.0.1")
+    assert toolchain.find_clang() is None
