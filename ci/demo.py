@@ -30,6 +30,11 @@ READY_TIMEOUT = 180
 _ENDINGS = {signal.SIGINT, signal.SIGTERM}
 METRICS = ("jax_", "nv_inference_count", "nv_inference_exec_count")
 
+NEXT = (
+    "next: a model of your own (docs/model_contract.md), and its clients (docs/clients.md); "
+    "./ci/nox -s demo -- --keep goes on serving the models of this demo"
+)
+
 
 class DemoError(RuntimeError):
     """A step of the demo did not show what it should."""
@@ -43,8 +48,10 @@ def _step(title: str) -> Iterator[None]:
     print(f"-- {time.monotonic() - started:.1f} s", flush=True)
 
 
-def _metrics(page: str) -> list[str]:
-    return [line for line in page.splitlines() if line.startswith(METRICS)]
+def shown_metrics(page: str) -> list[str]:
+    """The lines to show of a page of metrics: without a histogram's many buckets."""
+    lines = [line for line in page.splitlines() if line.startswith(METRICS)]
+    return [line for line in lines if not line.partition("{")[0].endswith("_bucket")]
 
 
 def _train(repository: Path) -> None:
@@ -97,7 +104,7 @@ def show(release: str, *, keep: bool = False) -> None:
             with _step("classify held-out digits, and compare with plain JAX"):
                 _classify(server, repository)
             with _step("metrics"):
-                print("\n".join(_metrics(server.metrics())))
+                print("\n".join(shown_metrics(server.metrics())))
             print(f"\nshown in {time.monotonic() - started:.0f} s", flush=True)
             if keep:
                 print(
@@ -112,6 +119,7 @@ def show(release: str, *, keep: bool = False) -> None:
                 code = server.stop()
                 if code != 0:
                     raise DemoError(f"the server ended with status {code}, expected 0")
+    print(f"\n{NEXT}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

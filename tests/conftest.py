@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.backend import LOAD_TIMEOUT, Backend, installed_backend
+from tests.support.gpu import gpus
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.releases import DEFAULT_RELEASE
 from tritonserver_jax.server import TritonServer
@@ -30,6 +31,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--release",
         default=DEFAULT_RELEASE,
         help=f"release to run the integration tests on (default: {DEFAULT_RELEASE})",
+    )
+    parser.addoption(
+        "--gpu-environment",
+        type=Path,
+        default=None,
+        help="Python environment of the backend with JAX's GPU plugin, for the tests that need a "
+        "GPU (default: the one that is installed with the artifact)",
     )
     parser.addoption(
         "--server-env",
@@ -77,6 +85,16 @@ def backend_of(pytestconfig: pytest.Config, shared_directory: Path) -> Callable[
 def backend(pytestconfig: pytest.Config, backend_of: Callable[[str], Backend]) -> Backend:
     """The installed backend of the release under test."""
     return backend_of(pytestconfig.getoption("--release"))
+
+
+@pytest.fixture(scope="session")
+def gpu_backend(pytestconfig: pytest.Config, backend: Backend) -> Backend:
+    """The installed backend with an environment that has a GPU; skips where there is none."""
+    given: Path | None = pytestconfig.getoption("--gpu-environment")
+    environment = backend.environment if given is None else given.resolve()
+    if not gpus(environment):
+        pytest.skip(f"JAX has no GPU in {environment}")
+    return dataclasses.replace(backend, environment=environment)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,9 @@
 """Check that a tritonserver is live and ready, that its models are, and that each one answers.
 
 One line is printed for each check: ``ok``, ``FAIL`` with the reason and the next step, or ``note``
-for what was not checked. The exit status is 0 when nothing failed, 1 when something did, 2 for a
-wrong option. Needs Python 3.8 or newer and nothing else; speaks to the server's HTTP port.
+for what was not checked or does not count. The exit status is 0 when nothing failed, 1 when
+something did, 2 for a wrong option. Needs Python 3.8 or newer and nothing else; speaks to the
+server's HTTP port.
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ ONE_STRING = struct.pack("<I", 1) + b"0"
 MOST_BYTES = 256 << 20
 
 SHOWN_CHARACTERS = 600
+NO_TEXT = "no text"
+
+# Without model control, Triton loads what is in its repository once: when it starts.
+LOAD_AGAIN = "load it again, or restart a server without model control; the log says more"
+# The backend's words where not the model is to blame, followed by their own remedy.
+ENVIRONMENT = "Python environment "
 
 
 class CheckError(Exception):
@@ -63,6 +70,10 @@ class CheckError(Exception):
 
 class SkipCheck(Exception):  # noqa: N818  not an error
     """A check that does not apply."""
+
+
+class NoteCheck(Exception):  # noqa: N818  not an error
+    """Something to know that is no failure."""
 
 
 class DeadlineError(Exception):
@@ -159,6 +170,14 @@ class Server:
         return parse_json(answer.body, what)
 
 
+def why_not(answer: Answer, plainly: str) -> str:
+    """Return what a status other than 200 means; Triton answers 400 without a word at times."""
+    said = error_text(answer.body)
+    if answer.status == 400 and said == NO_TEXT:
+        return plainly
+    return f"expected status 200, got {answer.status}: {said}"
+
+
 def error_text(body: bytes) -> str:
     """Return the server's own words from an error's body."""
     text = body.decode("utf-8", "replace")
@@ -168,7 +187,7 @@ def error_text(body: bytes) -> str:
         value = None
     if isinstance(value, dict) and isinstance(value.get("error"), str):
         text = value["error"]
-    return one_line(text) or "no text"
+    return one_line(text) or NO_TEXT
 
 
 def expect_ok(answer: Answer, what: str) -> None:
@@ -214,15 +233,21 @@ def check_live(server: Server) -> str:
     return ""
 
 
-def check_ready(server: Server) -> str:
-    """Does the server consider itself ready for inference?"""
+def check_ready(server: Server, others: Sequence[str] = ()) -> str:
+    """Does the server consider itself ready for inference?
+
+    ``others`` are models that nobody asked about and that are not ready: they are reason enough
+    for the server not to be, and none for this check to fail.
+    """
     answer = server.ask("GET", "/v2/health/ready")
-    if answer.status != 200:
-        raise CheckError(
-            f"expected status 200, got {answer.status}: {error_text(answer.body)}",
-            "see which model failed below; a server that is still loading needs more time",
-        )
-    return ""
+    if answer.status == 200:
+        return ""
+    reason = why_not(answer, "the server is not ready (a model failed to load, or is loading)")
+    if others:
+        raise NoteCheck(f"{reason}: {one_line(', '.join(others))}; of no account for --model")
+    raise CheckError(
+        reason, "see which model failed below; a server that is still loading needs more time"
+    )
 
 
 class Model(NamedTuple):
@@ -274,24 +299,23 @@ def check_model_ready(server: Server, model: Model, version: str | None) -> str:
             )
             for entry in failed
         )
-        raise CheckError(one_line(said), "correct the model and load it again; the log says more")
+        blame_model = ENVIRONMENT not in said
+        next_step = ("correct the model, and " if blame_model else "then ") + LOAD_AGAIN
+        raise CheckError(one_line(said), next_step)
     answer = server.ask("GET", model_path(model.name, version) + "/ready")
     if answer.status == 200:
         return ""
-    said = error_text(answer.body)
+    said = why_not(answer, "it is not ready")
     if model.states:
         known = ", ".join(
             "version {} {}".format(entry.get("version") or "?", entry.get("state") or "not loaded")
             for entry in model.states
         )
         raise CheckError(
-            f"expected status 200, got {answer.status}: {said} (the server has: {one_line(known)})",
+            f"{said} (the server has: {one_line(known)})",
             "load the model, or name another version",
         )
-    raise CheckError(
-        f"expected status 200, got {answer.status}: {said}",
-        "check the name, and that the model is in the server's repository",
-    )
+    raise CheckError(said, "check the name, and that the model is in the server's repository")
 
 
 def probe_input(tensor: Mapping[str, Any], what: str) -> tuple[dict[str, Any], bytes]:
@@ -375,6 +399,17 @@ def check_output(declared: Mapping[str, Any], got: Mapping[str, Any], size: int 
         expect(size >= 4 * count, what, f"{count} strings", f"{size} bytes")
 
 
+def devices(config: Mapping[str, Any]) -> str:
+    """Say where the instances of a model are: nothing runs elsewhere than its config says."""
+    groups = config.get("instance_group")
+    places = []
+    for group in groups if isinstance(groups, list) else []:
+        kind = str(group.get("kind", "")).replace("KIND_", "") or "?"
+        gpus = ",".join(str(gpu) for gpu in group.get("gpus") or [])
+        places.append("{}{}".format(kind, " " + gpus if gpus else ""))
+    return " and ".join(dict.fromkeys(places)) or "a device of the server's choice"
+
+
 def check_inference(server: Server, name: str, version: str | None) -> str:
     """Does the model answer one request, with every output that it declares?"""
     path = model_path(name, version)
@@ -427,7 +462,7 @@ def check_inference(server: Server, name: str, version: str | None) -> str:
         check_output(declared, output, binary_size(output))
     rest = len(answer.body) - end
     expect(rest == total, "answer", f"{total} bytes of output data", rest)
-    return f"{milliseconds:.1f} ms"
+    return f"{milliseconds:.1f} ms, on {devices(config)}"
 
 
 def binary_size(tensor: Mapping[str, Any]) -> int | None:
@@ -480,6 +515,9 @@ class Report:
         except SkipCheck as skip:
             self.add("note", name, f"not checked: {skip}")
             return True
+        except NoteCheck as note:
+            self.add("note", name, str(note))
+            return True
         except CheckError as failure:
             self.add("fail", name, failure.reason, failure.next_step)
             if isinstance(failure, UnreachableError):
@@ -501,7 +539,6 @@ def run_checks(options: argparse.Namespace, report: Report) -> None:
     """Run every check that the options ask for."""
     server = Server(options.url, options.timeout)
     report.run("server live", check_live, server)
-    report.run("server ready", check_ready, server)
 
     index: list[dict[str, str]] = []
 
@@ -518,7 +555,14 @@ def run_checks(options: argparse.Namespace, report: Report) -> None:
                 report.add("fail", "repository index", failure.reason, failure.next_step)
                 raise
         names = list(dict.fromkeys(options.model))
+        others = [
+            entry["name"]
+            for entry in index
+            if entry["name"] not in names and should_be_ready(entry) and entry["state"] != "READY"
+        ]
+        report.run("server ready", check_ready, server, list(dict.fromkeys(others)))
     else:
+        report.run("server ready", check_ready, server)
         if not report.run("repository index", read_index):
             report.add("note", "models", "not checked: name them with --model")
             return
@@ -551,7 +595,8 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--model",
         action="append",
         metavar="NAME",
-        help="a model that has to be ready; may be repeated; default: all that are loaded",
+        help="a model that has to be ready; may be repeated; default: all that are loaded. With "
+        "it, other models do not count: a server that is not ready because of them is a note",
     )
     parser.add_argument("--model-version", metavar="V", help="the version of --model to check")
     parser.add_argument(

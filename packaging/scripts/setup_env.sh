@@ -16,16 +16,18 @@ Usage: setup_env.sh [--env DIR] [--python PATH] [--requirements FILE]... [--no-r
                     [--installer uv|pip] [--force]
 
 Makes the Python environment of the JAX backend. Every package is installed at the version and
-with the hash in locks/. Run again it says "up to date", or rebuilds what is incomplete or old.
+with the hash in locks/. Run again it says "up to date", or rebuilds what is incomplete or old; when
+that fails, the environment from before is put back.
 
   --env DIR         where to make it; default: ${ROOT}/env
                     (another place: start tritonserver with --backend-config=jax,env=DIR)
   --python PATH     the Python to use; default: the first suitable one on PATH
   --requirements FILE
-                    packages that your models need besides: hashed requirements, such as
-                    \`uv pip compile --generate-hashes --constraint locks/requirements-cpu-py3XX.txt\`
-                    makes. May be given several times. Remembered: without it, an environment that
-                    has to be made anew gets the files that it was made with
+                    packages that your models need besides: each pinned with == and with its
+                    hashes, such as \`uv pip compile --generate-hashes
+                    --constraint locks/requirements-cpu-py3XX.txt\` makes. May be given several
+                    times. Remembered: without it, an environment that has to be made anew gets
+                    the files that it was made with
   --no-requirements make it without any again
   --installer NAME  uv or pip; default: uv when \$UV or PATH has one, else pip
   --force           rebuild it even when it is up to date
@@ -128,15 +130,32 @@ if ! flock --nonblock 9; then
     flock 9
 fi
 
-# Moves the environment aside first: killed in the middle, it leaves no half of one in its place.
+# The environment from before waits in `aside` until the new one is complete. What is to go is moved
+# to `refuse` first: killed in the middle, no half of an environment is left in its place.
 aside=${parent%/}/.${env_dir##*/}.old
+refuse=${parent%/}/.${env_dir##*/}.refuse
+there() { [[ -e $1 || -L $1 ]]; }
 discard() {
-    rm -rf -- "$aside"
-    if [[ -e $env_dir || -L $env_dir ]]; then
-        mv -T -- "$env_dir" "$aside"
-        rm -rf -- "$aside"
+    rm -rf -- "$refuse"
+    if there "$env_dir"; then
+        mv -T -- "$env_dir" "$refuse"
+        rm -rf -- "$refuse"
     fi
 }
+put_back() {
+    discard
+    mv -T -- "$aside" "$env_dir"
+}
+
+rm -rf -- "$refuse"
+if there "$aside"; then
+    if [[ -f $env_dir/$MARKER ]]; then
+        rm -rf -- "$aside"
+    else
+        say "an earlier run was interrupted: putting the environment from before back"
+        put_back
+    fi
+fi
 
 # -- is it there already? -------------------------------------------------------------------------
 
@@ -310,15 +329,45 @@ with open(sys.argv[1], encoding="utf-8") as file:
     done
 fi
 
-# What the lock pins is what the backend was tested with: nothing may replace it.
+# Before anything is touched: each requirement has to be pinned and hashed, and what the lock pins
+# is what the backend was tested with, so nothing may replace it.
 if ((${#requirements[@]})); then
-    "$base_python" -I - "$lock" "${requirements[@]}" <<'EOF' || exit 1
+    "$base_python" -I - "$lock" "$minor" "${requirements[@]}" <<'EOF' || exit 1
 import re, sys
 
 
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        sys.exit("setup_env.sh: error: %s: expected a text file of requirements: %s" % (path, error))
+
+
+def wrong(path):
+    """What keeps a file from being installed with hashes, or nothing."""
+    # A comment ends the line, and a backslash before the end of it joins the next one.
+    text = re.sub(r"(^|[ \t])#.*", r"\1", read(path), flags=re.MULTILINE)
+    lines = [line.strip() for line in re.sub(r"\\[ \t]*\n", " ", text).splitlines()]
+    lines = [line for line in lines if line]
+    for line in lines:
+        if re.match(r"(-r|-e|--requirement|--editable)\b", line):
+            return "expected all requirements in this file, got %s" % line
+    wanted = [line for line in lines if not line.startswith("-")]
+    if not wanted:
+        return "expected requirements, found none"
+    for line in wanted:
+        what = re.split(r"\s*(?:;|--hash)", line, maxsplit=1)[0]
+        # "name @ address" names one file, as == does.
+        if not re.match(r"[A-Za-z0-9._-]+\s*(\[[^]]*\])?\s*(={2,3}\s*[^\s*]+$|@\s*\S+$)", what):
+            return "expected each package pinned with ==, got %s" % what
+        if not re.search(r"\s--hash[= ]\s*\w+:[0-9a-f]+", line):
+            return "expected a --hash for each package, found none for %s" % what
+    return ""
+
+
 def pins(path):
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    text = read(path)
     found = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", text, flags=re.MULTILINE)
     versions = {}
     for name, version in found:  # several, where they depend on the Python
@@ -326,9 +375,18 @@ def pins(path):
     return versions
 
 
-lock, *files = sys.argv[1:]
+lock, minor, *files = sys.argv[1:]
 locked = pins(lock)
 for path in files:
+    reason = wrong(path)
+    if reason:
+        sys.exit(
+            "setup_env.sh: error: %s: %s; write the names of the packages into a file, here "
+            "requirements.in, and let uv write the requirements:\n"
+            "  uv pip compile requirements.in --generate-hashes --constraint %s "
+            "--python-version %s --output-file requirements.txt\n"
+            "  Nothing was changed." % (path, reason, lock, minor)
+        )
     for name, versions in pins(path).items():
         if name in locked and not set(locked[name]) & set(versions):
             sys.exit(
@@ -343,15 +401,22 @@ fi
 say "making $env_dir ($reason) with Python $minor: $base_python, by $installer"
 
 step="start"
+begun=no
 finish() {
     local status=$?
     if [[ $step != finished ]]; then
         local left
         left=$(df -Ph -- "$parent" | awk 'NR == 2 { print $4 }') || left=unknown
-        discard
+        local now="was removed"
+        if there "$aside"; then
+            put_back
+            now="is again as it was before"
+        elif [[ $begun == yes ]]; then
+            discard
+        fi
         {
-            printf 'setup_env.sh: error: %s failed; %s was removed (free space there: %s).\n' \
-                "$step" "$env_dir" "$left"
+            printf 'setup_env.sh: error: %s failed; %s %s (free space there: %s).\n' \
+                "$step" "$env_dir" "$now" "$left"
             case $step in
                 installing*) printf '%s\n' "  What $installer said is above. No network or another index: see --help." \
                     "  Not the expected hash: the index has another file than the one locked; do not use it." ;;
@@ -368,7 +433,12 @@ trap 'exit 143' TERM HUP
 
 # In place and not beside it: a virtual environment knows its own path. The marker comes last.
 step="making the environment"
-discard
+if [[ -f $env_dir/$MARKER ]]; then
+    mv -T -- "$env_dir" "$aside"
+else
+    discard
+fi
+begun=yes
 mkdir -- "$env_dir"
 : >"$env_dir/pyvenv.cfg" # from its first moment it can be told for an environment
 if [[ $installer == uv ]]; then
@@ -464,4 +534,5 @@ with open(path + ".new", "w", encoding="utf-8") as file:
 os.replace(path + ".new", path)
 EOF
 step=finished
+rm -rf -- "$aside"
 say "done: $env_dir"

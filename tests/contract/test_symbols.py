@@ -81,6 +81,27 @@ def test_a_real_server_has_every_function_that_the_core_needs(
     assert needed <= offered
 
 
+@pytest.mark.parametrize(
+    ("name", "left_to_the_process"),
+    [
+        ("libtriton_jax.so", ("TRITONBACKEND_", "TRITONSERVER_")),
+        ("libtriton_jax_python.so", ("Py", "_Py")),
+    ],
+)
+def test_the_loader_finds_every_other_symbol(
+    libraries: Path, name: str, left_to_the_process: tuple[str, ...]
+) -> None:
+    """What only shows when a server opens the library: a symbol that nothing defines."""
+    done = subprocess.run(
+        ["ldd", "-r", libraries / name], check=False, capture_output=True, text=True
+    )
+    report = done.stdout + done.stderr
+    assert "not found" not in report
+    unresolved = set(re.findall(r"undefined symbol: (\w+)", report))
+    assert unresolved, "those that the server, or Python, brings"
+    assert not [found for found in unresolved if not found.startswith(left_to_the_process)]
+
+
 @pytest.mark.parametrize("name", ["libtriton_jax.so", "libtriton_jax_python.so"])
 def test_no_path_of_the_building_machine_is_inside(libraries: Path, name: str) -> None:
     assert str(ROOT).encode() not in (libraries / name).read_bytes()

@@ -137,9 +137,9 @@ def test_nobody_says_what_the_inputs_are(server: TritonServer, repository: Path,
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        ("x", "predict must return a dict of output name -> array, got "),
+        ("x", "predict must return a dict of output name -> array, got an array"),
         ("{'y': 'text'}", "got str for 'y'"),
-        ("{3: x}", "the names of outputs must be non-empty strings, got 3"),
+        ("{3: x}", "predict must return a dict with non-empty strings as names, got 3"),
         ("{}", "predict returns no outputs"),
         ("{'y': x.sum()}", "output 'y' has shape [] for a batch of 2 rows"),
         ("{'y': x[:1]}", "output 'y' has shape [1, 4] for a batch of 2 rows"),

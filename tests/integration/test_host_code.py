@@ -108,7 +108,7 @@ def test_preprocess_must_not_return_what_jax_would_narrow(
     with pytest.raises(ServerError) as refused:
         server.load_model("wide_ids")
     assert "returned 'ids' as int64, which JAX would narrow to 32 bits" in str(refused.value)
-    assert "return it as int32, or set the parameter 'x64' to true" in str(refused.value)
+    assert "make it int32, or set the parameter 'x64' to true" in str(refused.value)
     config = 'backend: "jax"\nparameters { key: "x64" value { string_value: "true" } }\n'
     (repository / "wide_ids" / "config.pbtxt").write_text(config)
     server.load_model("wide_ids")
@@ -241,7 +241,7 @@ def test_an_absolute_import_of_a_sibling_is_explained(
         ),
         (
             "predict = lambda params, x: {'y': {'a': x, 'b': [x, x]}, 'y.a': x}",
-            "two outputs by the name",
+            "each output once, got two by the name",
         ),
     ],
 )
@@ -408,3 +408,53 @@ def test_one_requests_failure_does_not_touch_its_batch_mates(
     assert "preprocess raised ValueError: negative" in str(results[-3.0])
     for value in (1.0, 2.0, 4.0):
         assert np.array_equal(results[value], [[2 * value]])  # type: ignore[arg-type]
+
+
+def test_jax_settings_of_load_are_undone_too(server: TritonServer, repository: Path) -> None:
+    strict = """
+        import jax
+
+        SIGNATURE = {"inputs": {"x": ("FP32", [1])}, "max_batch_size": 2}
+
+        def load(context):
+            jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+        def predict(params, x):
+            return {"y": x}
+    """
+    mixed = """
+        import jax.numpy as jnp
+
+        SIGNATURE = {"inputs": {"x": ("FP32", [1])}, "max_batch_size": 2}
+
+        def predict(params, x):
+            return {"y": x + jnp.ones(1, "int32")}
+    """
+    write_model(repository, "strict", strict)
+    write_model(repository, "mixed", mixed)
+    server.load_model("strict")
+    server.load_model("mixed")
+    assert "jax_numpy_dtype_promotion" in server.log_text()
+
+
+def test_a_models_words_do_not_condemn_the_device(server: TritonServer, repository: Path) -> None:
+    code = """
+        import jax
+
+        SIGNATURE = {"inputs": {"x": ("FP32", [1])}, "max_batch_size": 2}
+
+        def check(x):
+            if (x < 0).any():
+                raise ValueError("CUDA_ERROR_ILLEGAL_ADDRESS, out of memory, says the client")
+            return x
+
+        def predict(params, x):
+            return {"y": jax.pure_callback(check, jax.ShapeDtypeStruct(x.shape, x.dtype), x)}
+    """
+    write_model(repository, "words", code)
+    server.load_model("words")
+    with pytest.raises(RequestError) as refused:
+        infer(server, "words", {"x": np.full((1, 1), -1, np.float32)})
+    assert refused.value.status == "500"
+    one = np.ones((1, 1), np.float32)
+    assert np.array_equal(infer(server, "words", {"x": one})["y"], one)

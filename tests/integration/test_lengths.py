@@ -181,3 +181,86 @@ def test_optional_inputs(server: TritonServer, repository: Path) -> None:
         assert np.array_equal(got, 7 * x)
     labels = {"model": "optional", "version": "1"}
     assert sample(server.metrics(), "jax_xla_compilations", **labels) == 6
+
+
+def test_an_absent_optional_input_cuts_nothing(server: TritonServer, repository: Path) -> None:
+    code = """
+        SIGNATURE = {"inputs": {"bias": ("FP32", [-1]), "x": ("FP32", [-1])},%s
+                     "optional": ["bias"], "max_batch_size": 4}
+
+        def predict(params, x, bias=None):
+            return {"y": x if bias is None else x + bias}
+    """
+    x = np.arange(5, dtype=np.float32)[None]
+    for name, lengths in (("absent", ""), ("absent_padded", '"lengths": {"x": [8], "bias": [8]},')):
+        write_model(repository, name, code % lengths)
+        server.load_model(name)
+        assert np.array_equal(infer(server, name, {"x": x})["y"], x)
+        assert np.array_equal(infer(server, name, {"x": x, "bias": x})["y"], 2 * x)
+
+
+def test_a_model_that_pads_for_itself_is_not_cut(server: TritonServer, repository: Path) -> None:
+    code = """
+        import jax.numpy as jnp
+
+        SIGNATURE = {"inputs": {"x": ("FP32", [-1])}, "max_batch_size": 4}
+
+        def predict(params, x):
+            return {"y": jnp.pad(x, ((0, 0), (0, -x.shape[1] % 8)))}
+    """
+    write_model(repository, "rounds_up", code)
+    server.load_model("rounds_up")
+    for length in (5, 8, 17):
+        x = np.ones((2, length), np.float32)
+        assert infer(server, "rounds_up", {"x": x})["y"].shape == (2, -(-length // 8) * 8)
+
+
+def test_masks_and_host_code_after_it(server: TritonServer, repository: Path) -> None:
+    code = (
+        MASKED
+        + """
+    def postprocess(outputs):
+        return {name: value + 1 for name, value in outputs.items()}
+    """
+    )
+    write_model(repository, "masked_host", code)
+    server.load_model("masked_host")
+    x = np.full((3, 5), 2, np.float32)
+    got = infer(server, "masked_host", {"x": x})
+    assert got["double"].shape == (3, 5)
+    assert np.array_equal(got["double"], 2 * x + 1)
+    assert got["mean"].ravel().tolist() == [3, 3, 3]
+
+
+def test_an_input_may_be_called_masks(server: TritonServer, repository: Path) -> None:
+    code = """
+        SIGNATURE = {"inputs": {"masks": ("FP32", [2])}, "max_batch_size": 2}
+
+        def predict(params, masks):
+            return {"y": masks + 1}
+    """
+    write_model(repository, "called_masks", code)
+    server.load_model("called_masks")
+    got = infer(server, "called_masks", {"masks": np.ones((1, 2), np.float32)})
+    assert got["y"].ravel().tolist() == [2, 2]
+
+
+def test_what_is_used_often_is_not_given_up(server: TritonServer, repository: Path) -> None:
+    config = """
+        backend: "jax"
+        parameters { key: "max_programs" value { string_value: "2" } }
+    """
+    code = """
+        SIGNATURE = {"inputs": {"x": ("FP32", [-1])}, "max_batch_size": 1}
+
+        def predict(params, x):
+            return {"y": x * 3}
+    """
+    write_model(repository, "hot", code, config=config)
+    server.load_model("hot")
+    with Client(server, "http") as client:
+        for cold in range(2, 8):
+            for length in (1, 1, cold, 1):
+                client.infer("hot", {"x": np.ones((1, length), np.float32)})
+    labels = {"model": "hot", "version": "1"}
+    assert sample(server.metrics(), "jax_xla_compilations", **labels) == 7

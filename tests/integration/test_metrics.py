@@ -70,9 +70,12 @@ def test_a_compilation_in_traffic_is_counted_and_logged_once(
     server.load_model("in_traffic")
     labels = {"model": "in_traffic", "version": "1"}
     assert sample(server.metrics(), "jax_xla_compilations", **labels) == 0
+    seconds = []
     for _ in range(2):
         infer(server, "in_traffic", {"x": np.ones((3, 7), np.float32)})
         assert sample(server.metrics(), "jax_xla_compilations", **labels) == 1
+        seconds.append(sample(server.metrics(), "jax_xla_compilation_time", **labels) or 0)
+    assert seconds[0] == seconds[1] > 0
     lines = [
         line
         for line in server.log_text().splitlines()

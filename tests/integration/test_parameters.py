@@ -318,6 +318,7 @@ def test_log_detail(backend: Backend, tmp_path: Path) -> None:
     [
         ("memory-fraction", "2", "expected a number > 0 and <= 1, such as 0.5, got '2'"),
         ("preallocate", "no", "expected true or false, got 'no'"),
+        ("platforms", "cpu,", "expected names separated by commas, the preferred one first"),
         ("cpu-devices", "many", "expected an integer > 0, got 'many'"),
         ("log-detail", "all", "expected quiet, normal or detailed, got 'all'"),
         ("compile-cache", "here", "expected an absolute path, got 'here'"),

@@ -9,15 +9,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.client import PROTOCOLS, Array, Protocol, RequestError, infer
+from tests.support.client import PROTOCOLS, Array, Protocol, RequestError, infer, status
 from tests.support.models import write_model
 from tritonserver_jax.server import TritonServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.parametrize("protocol", PROTOCOLS)]
 
 INVALID_ARGUMENT = {"http": "400", "grpc": "StatusCode.INVALID_ARGUMENT"}
-INTERNAL = {"http": "500", "grpc": "StatusCode.INTERNAL"}
-NOT_FOUND = {"http": "404", "grpc": "StatusCode.NOT_FOUND"}
+INTERNAL: dict[Protocol, str] = {"http": "500", "grpc": "StatusCode.INTERNAL"}
+NOT_FOUND: dict[Protocol, str] = {"http": "404", "grpc": "StatusCode.NOT_FOUND"}
 
 
 def loaded(server: TritonServer, repository: Path, name: str, code: str, **options: object) -> str:
@@ -54,7 +54,7 @@ def test_a_wrong_request_is_refused_by_name(
 def test_an_unknown_version_is_not_found(server: TritonServer, protocol: Protocol) -> None:
     with pytest.raises(RequestError) as refused:
         infer(server, "bystander", {"x": np.zeros((1, 4), np.float32)}, protocol, version="7")
-    assert refused.value.status == NOT_FOUND[protocol]
+    assert refused.value.status == status(server, protocol, NOT_FOUND)
 
 
 def test_predict_raises_when_it_runs(
@@ -78,7 +78,7 @@ def test_predict_raises_when_it_runs(
     assert np.array_equal(infer(server, model, good, protocol)["y"], good["x"])
     with pytest.raises(RequestError) as refused:
         infer(server, model, {"x": np.full((1, 4), -2, np.float32)}, protocol)
-    assert refused.value.status == INTERNAL[protocol]
+    assert refused.value.status == status(server, protocol, INTERNAL)
     assert "model 'raises_at_run' version 1: predict raised" in refused.value.message
     assert "ValueError: negative: -2.0" in refused.value.message
     assert np.array_equal(infer(server, model, good, protocol)["y"], good["x"])
@@ -101,7 +101,7 @@ def test_postprocess_raises_when_it_runs(
     model = loaded(server, repository, "raises_in_postprocess", code)
     with pytest.raises(RequestError) as refused:
         infer(server, model, {"x": np.full((1, 4), -2, np.float32)}, protocol)
-    assert refused.value.status == INTERNAL[protocol]
+    assert refused.value.status == status(server, protocol, INTERNAL)
     assert (
         "postprocess raised LookupError: nothing below zero (model.py:9)" in refused.value.message
     )

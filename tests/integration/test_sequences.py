@@ -13,6 +13,7 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
 
+from tests.support.metrics import sample
 from tests.support.models import write_model
 from tritonserver_jax.server import ServerError, TritonServer
 
@@ -30,6 +31,12 @@ RNN = """
         h = jnp.tanh(x @ params["w"] + h @ params["u"])
         return {"y": h * 2, "h": h}
 """
+
+
+STATE = """state {
+    input_name: "h" output_name: "h" data_type: TYPE_FP32 dims: 5
+    initial_state { name: "zeros" data_type: TYPE_FP32 dims: 5 zero_data: true }
+}"""
 
 
 def weights() -> dict[str, np.ndarray]:
@@ -53,11 +60,7 @@ def test_interleaved_sequences_equal_one_scan_each(
     server: TritonServer, repository: Path, strategy: str
 ) -> None:
     name = "rnn_" + (strategy.split()[0] if strategy else "default")
-    state = """state {
-        input_name: "h" output_name: "h" data_type: TYPE_FP32 dims: 5
-        initial_state { name: "zeros" data_type: TYPE_FP32 dims: 5 zero_data: true }
-    }"""
-    config = f'backend: "jax"\nsequence_batching {{ {strategy} {state} }}\n' if strategy else None
+    config = f'backend: "jax"\nsequence_batching {{ {strategy} {STATE} }}\n' if strategy else None
     write_model(repository, name, RNN, params=weights(), config=config)
     server.load_model(name)
     xs = np.random.default_rng(4).normal(size=(SEQUENCES, STEPS, SIZE)).astype(np.float32)
@@ -153,6 +156,80 @@ def test_control_inputs_reach_predict(server: TritonServer, repository: Path) ->
         assert int(result.as_numpy("id")[0, 0]) == big
     client.close()
     assert totals == [5, 11, 18, 1]
+
+
+def test_only_what_clients_asked_is_counted(server: TritonServer, repository: Path) -> None:
+    """Triton fills the slots of idle sequences with requests of its own."""
+    config = f'backend: "jax"\nsequence_batching {{ direct {{}} {STATE} }}\n'
+    write_model(repository, "counted_rnn", RNN, params=weights(), config=config)
+    server.load_model("counted_rnn")
+    client = triton_grpc.InferenceServerClient(server.grpc_url)
+    tensor = triton_grpc.InferInput("x", [1, SIZE], "FP32")
+    tensor.set_data_from_numpy(np.ones((1, SIZE), np.float32))
+    for sequence, start in ((1, True), (2, True), (3, True), (1, False)):
+        client.infer("counted_rnn", [tensor], sequence_id=sequence, sequence_start=start)
+    client.close()
+    metrics = server.metrics()
+    labels = {"model": "counted_rnn", "version": "1"}
+    assert sample(metrics, "jax_request_failures", **labels) is None
+    assert sample(metrics, "jax_real_rows", **labels) == 4
+    assert sample(metrics, "nv_inference_count", **labels) == 4
+
+
+def test_a_state_may_be_listed_as_an_output(server: TritonServer, repository: Path) -> None:
+    config = f"""
+        backend: "jax"
+        max_batch_size: 4
+        output {{ name: "y" data_type: TYPE_FP32 dims: 5 }}
+        output {{ name: "h" data_type: TYPE_FP32 dims: 5 }}
+        sequence_batching {{ {STATE} }}
+    """
+    write_model(repository, "visible", RNN, params=weights(), config=config)
+    server.load_model("visible")
+    client = triton_grpc.InferenceServerClient(server.grpc_url)
+    tensor = triton_grpc.InferInput("x", [1, SIZE], "FP32")
+    tensor.set_data_from_numpy(np.ones((1, SIZE), np.float32))
+    for start in (True, False):
+        result = client.infer("visible", [tensor], sequence_id=5, sequence_start=start)
+        assert np.array_equal(result.as_numpy("y"), 2 * result.as_numpy("h"))
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "config", "words"),
+    [
+        (
+            RNN.replace('"state": {"h": ("FP32", [5])}', '"state": {"h": ("FP32", [])}'),
+            "",
+            "give it one",
+        ),
+        (
+            RNN.replace('"state": {"h": ("FP32", [5])}', '"state": {"h": ("FP32", [-1])}'),
+            "",
+            "initial_state",
+        ),
+        (
+            RNN,
+            'model_warmup { name: "w" batch_size: 1 inputs { key: "x" value '
+            "{ data_type: TYPE_FP32 dims: 5 zero_data: true } } }",
+            "model_warmup in config.pbtxt does not go with a state",
+        ),
+    ],
+    ids=["scalar", "open", "warm-up"],
+)
+def test_states_that_triton_could_not_keep_are_refused(
+    server: TritonServer,
+    repository: Path,
+    code: str,
+    config: str,
+    words: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    name = f"unkept_{request.node.callspec.id.replace('-', '_')}"
+    write_model(repository, name, code, params=weights(), config=f'backend: "jax"\n{config}\n')
+    with pytest.raises(ServerError) as refused:
+        server.load_model(name)
+    assert words in str(refused.value)
 
 
 def test_states_that_a_config_forgot_are_spelled_out(

@@ -143,9 +143,14 @@ def test_a_client_that_goes_ends_the_generator(server: TritonServer, repository:
         (('"step": np.full((1, 1), step, np.int32)', '"step": np.full((1, 1), step)'), "got INT64"),
         (('"y": state', '"y": state[:, :2]'), "output 'y': expected FP32[1, 4], got FP32[1, 2]"),
         (('"text": np', '"txt": np'), "output 'text' is missing; got y, step, txt"),
-        (("yield {", "yield 3, {"), "must return a dict"),
+        (("yield {", "yield 3, {"), "stream must yield a dict of output name -> array, got tuple"),
+        (('np.array([[f"step {step}"]])', '"text"'), "strings go as np.array([...], object)"),
+        (
+            ("state=state", "state=state.astype('float64')"),
+            "got 'state' as float64, which JAX would",
+        ),
     ],
-    ids=["type", "shape", "name", "tuple"],
+    ids=["type", "shape", "name", "tuple", "text", "wide"],
 )
 def test_a_wrong_response_is_named(
     server: TritonServer,
@@ -209,3 +214,40 @@ def test_cancelled_requests_do_not_run(server: TritonServer, repository: Path) -
     assert len(errors) == 19
     assert all("CANCELLED" in error for error in errors)
     assert (sample(server.metrics(), "jax_predict_calls", **labels) or 0) <= 3
+
+
+def test_a_short_stream_does_not_wait_for_a_long_one(
+    server: TritonServer, repository: Path
+) -> None:
+    code = """
+        import time
+
+        SIGNATURE = {"inputs": {"n": ("INT32", [1]), "x": ("FP32", [4])},
+                     "outputs": {"y": ("FP32", [4])}, "max_batch_size": 8}
+
+        def stream(context, n, x):
+            for _ in range(int(n[0, 0])):
+                time.sleep(0.1)
+                yield {"y": x}
+    """
+    config = """
+        backend: "jax"
+        max_batch_size: 8
+        dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 500000 }
+    """
+    write_model(repository, "short_and_long", code, config=config)
+    server.load_model("short_and_long")
+    ends: dict[int, float] = {}
+
+    def ask(n: int) -> None:
+        responses(server, "short_and_long", n)
+        ends[n] = time.monotonic()
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in (1, 30)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    # Both came in one batch, the short one first.
+    assert ends[30] - ends[1] > 2

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -270,3 +271,80 @@ def test_the_health_check_asks_models_of_strings(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     # Other tests leave models that could not be loaded, so this server is not ready as a whole.
     assert f"ok   model {echo} inference" in done.stdout, done.stdout + done.stderr
+
+
+def test_ragged_strings_are_answered_each_for_itself(
+    server: TritonServer, repository: Path
+) -> None:
+    code = """
+        import numpy as np
+
+        SIGNATURE = {"inputs": {"text": ("BYTES", [-1])}, "max_batch_size": 4}
+
+        def preprocess(inputs):
+            return {"sum": np.array([sum(map(len, row)) for row in inputs["text"]], np.int32)}
+
+        def predict(params, sum):
+            return {"sum": sum}
+    """
+    config = """
+        backend: "jax"
+        max_batch_size: 4
+        input { name: "text" data_type: TYPE_STRING dims: -1 allow_ragged_batch: true }
+        dynamic_batching { preferred_batch_size: 4 max_queue_delay_microseconds: 300000 }
+    """
+    write_model(repository, "ragged_strings", code, config=config)
+    server.load_model("ragged_strings")
+    for _ in range(3):
+        got: dict[int, int] = {}
+
+        def ask(count: int, got: dict[int, int] = got) -> None:
+            text = objects([b"x" * 10] * count, (1, count))
+            got[count] = int(infer(server, "ragged_strings", {"text": text})["sum"].item())
+
+        threads = [threading.Thread(target=ask, args=(count,)) for count in (1, 2, 3, 400)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert got == {1: 10, 2: 20, 3: 30, 400: 4000}
+
+
+@pytest.mark.parametrize("count", [2**20, 2**32, 2**40])
+def test_a_huge_count_without_its_bytes_is_refused_at_once(
+    server: TritonServer, echo: str, count: int
+) -> None:
+    status, text = post_raw(server, echo, count, b"\x01\x00\x00\x00a")
+    assert status == 400, text
+    assert post_raw(server, echo, 1, b"\x01\x00\x00\x00a")[0] == 200
+
+
+def test_a_string_never_reaches_into_the_next(server: TritonServer, repository: Path) -> None:
+    code = """
+        SIGNATURE = {"inputs": {"text": ("BYTES", [1])}, "lengths": {"text": [8]},
+                     "max_batch_size": 4}
+
+        def predict(params, text):
+            return {"long": text._replace(lengths=text.lengths + 12),
+                    "short": text._replace(lengths=text.lengths - 100)}
+    """
+    write_model(repository, "overlong", code)
+    server.load_model("overlong")
+    got = infer(server, "overlong", {"text": objects([b"abc", b"SECRET"], (2, 1))})
+    assert got["long"].ravel().tolist() == [b"abc\0\0\0\0\0", b"SECRET\0\0"]
+    assert got["short"].ravel().tolist() == [b"", b""]
+
+
+def test_strings_inside_xla_and_host_code_after_it(server: TritonServer, repository: Path) -> None:
+    code = (
+        UPPER
+        + """
+    def postprocess(outputs):
+        return {"upper": outputs["upper"] + b"!", "length": outputs["length"] * 2}
+    """
+    )
+    write_model(repository, "upper_host", code)
+    server.load_model("upper_host")
+    got = infer(server, "upper_host", {"text": objects([b"ab", b"", b"xyz"], (3, 1))})
+    assert got["upper"].ravel().tolist() == [b"AB!", b"!", b"XYZ!"]
+    assert got["length"].ravel().tolist() == [4, 0, 6]

@@ -602,6 +602,11 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportBatchStatistics(
   return nullptr;
 }
 
+TRITONSERVER_Error* TRITONBACKEND_RequestCorrelationId(TRITONBACKEND_Request*, uint64_t* id) {
+  *id = 1;
+  return nullptr;
+}
+
 TRITONSERVER_Error* TRITONBACKEND_RequestInput(TRITONBACKEND_Request* request, const char* name,
                                                TRITONBACKEND_Input** input) {
   const auto found = request->inputs.find(name);

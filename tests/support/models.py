@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tritonserver_jax.repository import save_params, write_config
 
 #: The "small model" of the tests: y = x W + b, FP32 [-1, 4] -> [-1, 3].
@@ -17,6 +19,24 @@ LINEAR = """
     def predict(params, x):
         return {"y": x @ params["w"] + params["b"]}
 """
+
+#: Two layers with something between them: y = relu(x W1 + b1) W2 + b2, FP32 [-1, 16] -> [-1, 4].
+MLP = """
+    import jax
+
+    SIGNATURE = {"inputs": {"x": ("FP32", [16])}, "max_batch_size": 8}
+
+    def predict(params, x):
+        hidden = jax.nn.relu(x @ params["w1"] + params["b1"])
+        return {"y": hidden @ params["w2"] + params["b2"]}
+"""
+
+
+def mlp_params(seed: int = 0) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
+    """Weights of `MLP`."""
+    random = np.random.default_rng(seed)
+    shapes = {"w1": (16, 32), "b1": (32,), "w2": (32, 4), "b2": (4,)}
+    return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 def write_model(

@@ -224,18 +224,30 @@ def test_a_missing_output_is_named(triton: TritonServer) -> None:
 def test_a_model_that_failed_to_load_is_found_without_being_named(tmp_path: Path) -> None:
     one = "input " + tensors(["A"], ["FP32"], "[3]")
     add_model(tmp_path, "broken", BROKEN, one + "output " + tensors(["B"], ["FP32"], "[3]"))
+    add_model(tmp_path, "well", ECHO, one + "output " + tensors(["OUT_A"], ["FP32"], "[3]"))
     # On a server of its own: that a load has failed is not forgotten, and it is not ready then.
     with running(tmp_path) as triton:
         triton.wait_live(60)
         with pytest.raises(ServerError, match="no such weights"):
             triton.load_model("broken")
-        status, lines = check("--url", triton.http_url)
+        every = check("--url", triton.http_url)
+        named = check("--url", triton.http_url, "--model", "broken")
+        # It is no concern of who asks about another model.
+        triton.load_model("well")
+        other = check("--url", triton.http_url, "--model", "well")
         assert triton.stop() == 0
-    assert status == 1
-    assert lines[1].startswith("FAIL server ready: expected status 200, got 400")
-    (failed,) = [line for line in lines if line.startswith("FAIL model broken")]
-    assert failed.startswith("FAIL model broken ready: version 1 is UNAVAILABLE: ")
-    assert "no such weights: w.bin" in failed
+    unready = "the server is not ready (a model failed to load, or is loading)"
+    for status, lines in (every, named):
+        assert status == 1
+        assert lines[1].startswith(f"FAIL server ready: {unready}; see which model failed")
+        (failed,) = [line for line in lines if line.startswith("FAIL model broken")]
+        assert failed.startswith("FAIL model broken ready: version 1 is UNAVAILABLE: ")
+        assert "no such weights: w.bin" in failed
+        assert "; correct the model, and load it again, or restart a server without" in failed
+    status, lines = other
+    assert status == 0, lines
+    assert lines[1] == f"note server ready: {unready}: broken; of no account for --model"
+    assert lines[2] == "ok   model well ready"
 
 
 def test_unknown_and_unloaded_models_and_versions_are_told_apart(triton: TritonServer) -> None:
@@ -420,6 +432,31 @@ def test_an_odd_answer_is_named(
     assert len(failed) == 1, lines
     assert re.search(said, failed[0]), failed
     assert "; " in failed[0], "the next step"
+
+
+def test_an_environment_is_not_blamed_on_the_model(
+    odd_server: Callable[[dict[str, Handler]], str],
+) -> None:
+    reason = (
+        "Internal: backend jax: Python environment /b/jax/env: is not there; make it with "
+        "/b/jax/scripts/setup_env.sh"
+    )
+    index = [{"name": "m", "version": "1", "state": "UNAVAILABLE", "reason": reason}]
+    status, lines = check("--url", odd_server({"/v2/repository/index": replies(index)}))
+    assert status == 1
+    assert lines[-1] == (
+        f"FAIL model m ready: version 1 is UNAVAILABLE: {reason}; then load it again, or restart "
+        "a server without model control; the log says more"
+    )
+
+
+def test_a_server_that_is_not_ready_for_no_known_model_fails(
+    odd_server: Callable[[dict[str, Handler]], str],
+) -> None:
+    url = odd_server({"/v2/health/ready": raw(b"", 400)})
+    status, lines = check("--url", url, "--model", "m")
+    assert status == 1
+    assert lines[1].startswith("FAIL server ready: the server is not ready (a model failed")
 
 
 def test_a_model_with_huge_inputs_is_not_tried(

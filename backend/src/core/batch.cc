@@ -55,7 +55,9 @@ bool Batch::Takes(const Request& request) const {
     if (shape.present != shapes_[i].present) {
       return false;
     }
-    if (!spec.ragged && Padded(spec, shape.dims) != Padded(spec, shapes_[i].dims)) {
+    // Strings are not padded, so their numbers have to agree.
+    const bool ragged = spec.ragged && spec.dtype != DataType::kBytes;
+    if (!ragged && Padded(spec, shape.dims) != Padded(spec, shapes_[i].dims)) {
       return false;
     }
   }

@@ -63,10 +63,7 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
   const Status status = CatchStatus([&] { RunAll(&all); });
   for (Request& request : all) {
     request.Fail(status);
-    if (!request.ok()) {
-      metrics_->Failed(request.status().code());
-    }
-    request.Respond();
+    Answer(&request);
     FillTimes(&request.times);
   }
   const uint64_t end_ns = NowNs();
@@ -82,7 +79,21 @@ void TritonModelInstance::RunAll(std::vector<Request>* requests) {
   }
   for (Batch& batch : FormBatches(model_->description(), requests)) {
     Run(&batch);
+    // At once: what runs next may take long, and these need not wait for it.
+    for (Request* request : batch.requests()) {
+      Answer(request);
+    }
   }
+}
+
+void TritonModelInstance::Answer(Request* request) noexcept {
+  if (request->answered()) {
+    return;
+  }
+  if (!request->ok() && !request->placeholder()) {
+    metrics_->Failed(request->status().code());
+  }
+  request->Respond();
 }
 
 void TritonModelInstance::Run(Batch* batch) {
@@ -139,7 +150,11 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
   std::vector<OutputBuffer> outputs;
   ThrowIfError(engine_instance_->Run(inputs, &outputs));
   times->compute_end_ns = NowNs();
-  metrics_->Ran(batch->rows(), engine_instance_->PaddedRows(),
+  int64_t real_rows = 0;
+  for (const Request* request : requests) {
+    real_rows += request->placeholder() ? 0 : request->rows();
+  }
+  metrics_->Ran(real_rows, engine_instance_->PaddedRows(),
                 static_cast<double>(times->compute_end_ns - times->compute_start_ns) * 1e-9);
   int64_t first_row = 0;
   for (Request* request : batch->requests()) {

@@ -30,6 +30,8 @@ class TritonModelInstance {
 
  private:
   void RunAll(std::vector<Request>* requests);
+  // Sends what there is to send, once.
+  void Answer(Request* request) noexcept;
   void Run(Batch* batch);
   // Between Prepare and Finish.
   void RunPrepared(Batch* batch, RequestTimes* times);

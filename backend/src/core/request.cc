@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,17 @@
 #include "triton_status.h"
 
 namespace triton_jax {
+namespace {
+
+// No output is as long: what follows such a dimension is left as it is.
+constexpr int64_t kNotCut = std::numeric_limits<int64_t>::max();
+
+bool HasState(const ModelDescription& model) {
+  return std::any_of(model.outputs.begin(), model.outputs.end(),
+                     [](const TensorSpec& spec) { return spec.state; });
+}
+
+}  // namespace
 
 Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model)
     : model_(model), request_(request) {
@@ -27,6 +39,12 @@ Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model)
     Fail(CatchStatus([&] {
       ReadInputs();
       ReadRequestedOutputs();
+      if (HasState(model_)) {
+        // A sequence's id is text, or a number other than 0.
+        uint64_t id = 1;
+        const Status numeric = FromTriton(TRITONBACKEND_RequestCorrelationId(request_, &id));
+        placeholder_ = numeric.ok() && id == 0;
+      }
     }));
   }
 }
@@ -40,6 +58,8 @@ Request::Request(Request&& other) noexcept
       status_(std::move(other.status_)),
       rows_(other.rows_),
       has_rows_(other.has_rows_),
+      placeholder_(other.placeholder_),
+      answered_(other.answered_),
       inputs_(std::move(other.inputs_)),
       shapes_(std::move(other.shapes_)),
       varying_(std::move(other.varying_)),
@@ -78,7 +98,8 @@ void Request::ReadInputs() {
       inputs_.push_back(nullptr);
       shapes_.push_back({false, {}});
       varying_.insert(varying_.end(),
-                      static_cast<size_t>(std::count(spec.dims.begin(), spec.dims.end(), -1)), 0);
+                      static_cast<size_t>(std::count(spec.dims.begin(), spec.dims.end(), -1)),
+                      kNotCut);
     }
   }
 }
@@ -146,7 +167,7 @@ bool Request::ReadInput(const TensorSpec& spec) {
                             " is " + std::to_string(dims[i]) + ", the longest allowed is " +
                             std::to_string(spec.lengths.back()));
     }
-    varying_.push_back(dims[i]);
+    varying_.push_back(spec.ragged || !spec.lengths.empty() ? dims[i] : kNotCut);
   }
   CheckSize(spec, input, got);
   inputs_.push_back(input);
@@ -287,6 +308,9 @@ void Request::AppendElements(size_t index, std::vector<char>* elements) {
 }
 
 void Request::AddOutputs(const std::vector<OutputBuffer>& outputs, int64_t first_row) noexcept {
+  if (placeholder_) {
+    return;
+  }
   Fail(CatchStatus([&] {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (output_wanted_[i]) {
@@ -373,6 +397,7 @@ void Request::AddOutput(const TensorSpec& spec, const OutputBuffer& output, int6
 }
 
 void Request::Respond() noexcept {
+  answered_ = true;
   if (response_ == nullptr && factory_ != nullptr) {
     if (ok()) {
       TRITON_JAX_LOG_IF_ERROR(

@@ -37,6 +37,12 @@ class Request {
   // Fails the request if its client has given it up.
   void FailIfCancelled();
 
+  // Whether Triton made it up to fill the slot of a sequence that has no request now: it is run,
+  // for the slots of the others, and nobody waits for it.
+  bool placeholder() const { return placeholder_; }
+  // Whether Respond was called.
+  bool answered() const { return answered_; }
+
   // 1 where the model has no batch dimension.
   int64_t rows() const { return rows_; }
   // Of each input of the model, without the batch dimension, as the request has it.
@@ -88,9 +94,12 @@ class Request {
   Status status_;
   int64_t rows_ = 1;
   bool has_rows_ = false;
+  bool placeholder_ = false;
+  bool answered_ = false;
   std::vector<TRITONBACKEND_Input*> inputs_;
   std::vector<InputShape> shapes_;
-  Dims varying_;  // the real size of each dimension that varies
+  // The real size of each dimension that varies and is padded; kNotCut for the others.
+  Dims varying_;
   std::vector<bool> output_wanted_;
 };
 

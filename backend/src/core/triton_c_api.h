@@ -230,6 +230,8 @@ struct TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportBatchStatistics(
     const uint64_t exec_end_ns);
 
 // Requests
+struct TRITONSERVER_Error* TRITONBACKEND_RequestCorrelationId(struct TRITONBACKEND_Request* request,
+                                                              uint64_t* id);
 struct TRITONSERVER_Error* TRITONBACKEND_RequestInput(struct TRITONBACKEND_Request* request,
                                                       const char* name,
                                                       struct TRITONBACKEND_Input** input);

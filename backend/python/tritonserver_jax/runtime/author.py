@@ -314,8 +314,12 @@ def _author_model(
     load = _function(module, "load", path)
     missing = ""
     if load is not None:
-        with errors.model_code(f"{doing}: load", directory):
+        with (
+            jax_config_kept(doing) as of_load,
+            errors.model_code(f"{doing}: load", directory),
+        ):
             params = load(context(directory))
+        jax_settings = {**jax_settings, **of_load}
     else:
         found = weights.load_default(directory)
         params = found.params

@@ -131,9 +131,12 @@ def merge(
                 f"{known.dtype.config_name}"
             )
         if known is not None and not dims_agree(dims, known.dims):
+            # A frequent slip: dims that begin with the batch.
+            with_batch = batching and dims_agree(dims[1:], known.dims)
             refuse(
                 f"{kind} '{tensor.name}': {listed_in} says dims {list(dims)}, but {source} has "
                 f"{list(known.dims)} (both without the batch dimension)"
+                + (f"; leave out the {dims[0]} of the batch" if with_batch else "")
             )
         follows = known.follows if known is not None else ()
         merged.append(

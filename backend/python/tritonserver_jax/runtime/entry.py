@@ -12,7 +12,8 @@ import platform
 import sys
 from pathlib import Path
 
-from tritonserver_jax.runtime import log, settings
+from tritonserver_jax.runtime import log, preflight, settings
+from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.events import Observe
 
 # Modules of the standard library that wrap libraries of which the server process may hold another
@@ -39,11 +40,14 @@ def initialize(write_log: log.LogFunction, given_settings: str) -> None:
         given_settings: what the server was started with, by key, as JSON.
 
     Raises:
-        BackendError: INVALID_ARG naming a setting that is not right.
+        BackendError: INVALID_ARG naming a setting that is not right; UNAVAILABLE where the
+            environment's JAX is too old, or does not start.
     """
     log.install(write_log)
     chosen = settings.parse_settings(json.loads(given_settings))
     settings.apply(chosen)
+    preflight.check_versions()
+    preflight.check_xla_flags()
     _import_clashing_modules()
     import jax  # only now that the log, the libraries and the environment's variables are in place
 
@@ -53,7 +57,13 @@ def initialize(write_log: log.LogFunction, given_settings: str) -> None:
         jax.config.update("jax_num_cpu_devices", chosen.cpu_devices)
     if chosen.log_detail == "detailed":
         logging.getLogger("jax").setLevel(logging.DEBUG)
-    devices = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
+    if chosen.platforms is not None:
+        jax.config.update("jax_platforms", chosen.platforms)
+    try:
+        found = jax.devices()
+    except RuntimeError as error:  # a platform that was asked for is not there, or does not start
+        refuse(f"JAX finds no device to run on: {error}", Code.UNAVAILABLE)
+    devices = ", ".join(f"{device.platform}:{device.id}" for device in found)
     log.info(
         f"Python {platform.python_version()} in {sys.prefix}, JAX {jax.__version__}, "
         f"devices {devices}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,11 +70,47 @@ _DEVICE_LOST = (
 )
 
 
+# What JAX raises where code asks for a value that is only traced.
+_TRACED_VALUES = (
+    "ConcretizationTypeError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+)
+
+_MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError")
+_TRACEBACK = "Traceback (most recent call last)"
+_RUNTIME_ERRORS = ("JaxRuntimeError", "XlaRuntimeError")
+
+
+def _raised(error: BaseException) -> tuple[str, str]:
+    """Name and text of what was raised first.
+
+    XLA puts the traceback of a failed callback into the text of an error of its own; an older one
+    only the text.
+    """
+    name, text = type(error).__name__, str(error)
+    if name in _RUNTIME_ERRORS and (_TRACEBACK in text or "callback" in text.lower()):
+        # The last line that begins at the margin is the exception's own.
+        for line in reversed(text.splitlines()):
+            found = re.match(r"([A-Za-z_][\w.]*)(?:: (.*))?$", line)
+            if found:
+                return found[1].rpartition(".")[2], found[2] or ""
+        return "", text
+    return name, text
+
+
 def _says(error: BaseException, signs: tuple[str, ...]) -> bool:
     # Only what the runtime of JAX raises: a model's own exception may say anything.
-    return type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError") and any(
-        sign in str(error) for sign in signs
-    )
+    name, text = _raised(error)
+    return name in _RUNTIME_ERRORS and any(sign in text for sign in signs)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # numpy raises a MemoryError of its own kind.
+    of_host = isinstance(error, MemoryError) or _raised(error)[0] in _MEMORY_ERRORS
+    return of_host or _says(error, _OUT_OF_MEMORY)
 
 
 def _is_fatal(error: BaseException) -> bool:
@@ -81,7 +118,7 @@ def _is_fatal(error: BaseException) -> bool:
 
 
 def _code_of(error: BaseException) -> Code:
-    if isinstance(error, MemoryError) or _says(error, _OUT_OF_MEMORY) or _is_fatal(error):
+    if _is_out_of_memory(error) or _is_fatal(error):
         return Code.UNAVAILABLE
     return Code.INTERNAL
 
@@ -103,9 +140,11 @@ def _summary(error: BaseException) -> str:
     text = str(error.msg) if isinstance(error, SyntaxError) else str(error)
     lines = [line for line in text.strip().splitlines() if line.strip()]
     # XLA puts the traceback of a failed callback into the message; its last line is the exception.
-    if len(lines) > 1 and any(line.startswith("Traceback (most recent call") for line in lines):
+    if len(lines) > 1 and any(_TRACEBACK in line for line in lines):
         lines = [lines[0].split(":", 1)[0], lines[-1].strip()]
         text = ": ".join(lines)
+    elif type(error).__name__ in _TRACED_VALUES:
+        text = lines[0]  # the rest tells of the backend's own functions
     else:
         text = "\n".join(lines)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -123,8 +162,12 @@ def model_code_error(doing: str, error: BaseException, directory: Path) -> Backe
     place = _place(error, directory)
     hint = ""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing:
+        hint = "; add the package to the environment: setup_env.sh --requirements FILE"
     if missing and ((directory / missing).is_dir() or (directory / f"{missing}.py").is_file()):
         hint = f"; it is beside model.py: import it as `from . import {missing}`"
+    if type(error).__name__ in _TRACED_VALUES:
+        hint = "; predict is traced: its values are not known yet, so use jax.numpy (jnp.where, …)"
     where = f" ({place})" if place else ""
     message = f"{doing} raised {_summary(error)}{where}{hint}"
     return BackendError(_code_of(error), message, fatal=_is_fatal(error))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ from tritonserver_jax.runtime.strings import (
     to_strings,
 )
 from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
+from tritonserver_jax.runtime.warmup import Sample
 
 # What XLA on CPU wants of an input to take it without a copy.
 _ALIGNMENT = 64
@@ -83,6 +85,7 @@ class StreamContext:
     def predict(self, **inputs: Any) -> dict[str, Any]:
         """Call the compiled ``predict``; it is compiled when its inputs have new shapes."""
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
+        checked_for_jax(arrays, "stream: context.predict", self._programs.x64, verb="got")
         program = self._programs.program(data_arguments(arrays), in_traffic=True)
         self._programs.observe(Event.PREDICTED)
         outputs: dict[str, Any] = program.run(tuple(arrays.values()))
@@ -113,8 +116,13 @@ class Instance:
         buckets: Buckets,
         inputs: Sequence[TensorSpec],
         outputs: Sequence[TensorSpec],
+        samples: Sequence[Sample] = (),
     ) -> None:
-        """Set up and compile every batch size that is known beforehand."""
+        """Set up, compile every batch size that is known beforehand, and run the author's samples.
+
+        Raises:
+            BackendError: where a batch size does not compile or run, or a sample does not run.
+        """
         self.device_name = programs.device_name
         self._doing = doing
         self._author = author
@@ -131,6 +139,8 @@ class Instance:
         self._ready = False
         if author.stream is None:
             self._warm_up()
+            for sample in samples:
+                self._run_sample(sample)
         self._ready = True
 
     # -- before the first request ---------------------------------------------------------------
@@ -162,9 +172,35 @@ class Instance:
                     for spec, shape in zip(self._inputs, shapes, strict=True)
                     if spec.dtype.is_bytes and shape is not None
                 ]
-                for output in plan.call(*elements):
-                    if not isinstance(output, tuple):
-                        memoryview(output).release()  # waits for it, and fails here if it failed
+                _wait(plan.call(*elements))
+
+    def _run_sample(self, sample: Sample) -> None:
+        try:
+            given = [sample.arrays[spec.name] for spec in self._inputs]
+            shapes = [
+                None if array is None else _padded_dims(spec, array.shape)
+                for spec, array in zip(self._inputs, given, strict=True)
+            ]
+            plan = self.plan(sample.rows, shapes)
+            lead = (plan.padded_rows,) if self._batching else ()
+            for spec, array, dims, buffer, lengths in zip(
+                self._inputs, given, shapes, plan.buffers, plan.lengths, strict=True
+            ):
+                if array is None or dims is None or buffer is None:
+                    continue
+                memory = buffer.view(spec.dtype.numpy).reshape(*lead, *dims)
+                memory[...] = 0
+                whole = tuple(slice(size) for size in memory.shape[: len(lead)])
+                memory[(*whole, *(slice(size) for size in array.shape))] = array
+                if lengths is not None:
+                    lengths[...] = [
+                        size for size, dim in zip(array.shape, spec.dims, strict=True) if dim == -1
+                    ]
+            _wait(plan.call())
+        except errors.BackendError as error:
+            raise errors.BackendError(
+                error.code, f"{self._doing}: sample '{sample.name}' of model_warmup: {error}"
+            ) from error
 
     # -- input memory ---------------------------------------------------------------------------
 
@@ -234,6 +270,7 @@ class Instance:
             nonlocal program
             if program.evicted:
                 program = self._programs.program(arguments, in_traffic=True)
+            program.last_used = time.monotonic()
             outputs: Outputs = program.run(arrays)
             return outputs
 
@@ -275,8 +312,10 @@ class Instance:
                 arrays.append(one.lengths)
         return tuple(arguments), tuple(arrays)
 
-    def _run_strings(self, inputs: list[_Input], elements: Sequence[Elements]) -> Outputs:
-        """Run a compiled function that takes strings as `Strings`."""
+    def _all_arguments(
+        self, inputs: list[_Input], elements: Sequence[Elements]
+    ) -> tuple[Arguments, tuple[Array, ...]]:
+        """The same of all inputs, with those of BYTES as `Strings`."""
         arguments, arrays = self._arguments(inputs)
         given = iter(elements)
         for one in inputs:
@@ -294,6 +333,11 @@ class Instance:
                 Argument(name, "string_lengths", strings.lengths.shape, strings.lengths.dtype),
             )
             arrays += (strings.bytes, strings.lengths)
+        return arguments, arrays
+
+    def _run_strings(self, inputs: list[_Input], elements: Sequence[Elements]) -> Outputs:
+        """Run a compiled function that takes strings."""
+        arguments, arrays = self._all_arguments(inputs, elements)
         program = self._programs.program(arguments, in_traffic=self._ready)
         return self._exported(program.run(arrays), None)
 
@@ -319,19 +363,22 @@ class Instance:
         bucket: int,
     ) -> Outputs:
         directory = self._author.directory
-        arrays: Mapping[str, Any] = self._host_inputs(inputs, elements, rows)
-        if self._author.preprocess is not None:
+        if self._author.preprocess is None:
+            arguments, arrays = self._all_arguments(inputs, elements)
+        else:
+            given = self._host_inputs(inputs, elements, rows)
             with errors.model_code(f"{self._doing}: preprocess", directory):
-                arrays = self._author.preprocess(dict(arrays))
-            arrays = checked_arrays(arrays, f"{self._doing}: preprocess")
-            checked_for_jax(arrays, f"{self._doing}: preprocess", self._predict.x64)
-        if rows is not None:
-            arrays = {
-                name: _pad(array, rows, bucket, f"{self._doing}: preprocess returned '{name}'")
-                for name, array in arrays.items()
-            }
-        program = self._programs.program(data_arguments(arrays), in_traffic=self._ready)
-        result = program.run(tuple(arrays.values()))
+                prepared = self._author.preprocess(given)
+            named = checked_arrays(prepared, f"{self._doing}: preprocess")
+            checked_for_jax(named, f"{self._doing}: preprocess", self._predict.x64)
+            if rows is not None:
+                named = {
+                    name: _pad(array, rows, bucket, f"{self._doing}: preprocess returned '{name}'")
+                    for name, array in named.items()
+                }
+            arguments, arrays = data_arguments(named), tuple(named.values())
+        program = self._programs.program(arguments, in_traffic=self._ready)
+        result = program.run(arrays)
         if self._author.postprocess is None:
             return self._exported(result, rows)
         # Copies: what JAX gives away is read-only, and host code may work in place.
@@ -360,7 +407,7 @@ class Instance:
                         response = next(responses)
                     except StopIteration:
                         return
-                outputs = flatten_outputs(response, doing)
+                outputs = flatten_outputs(response, f"{doing} must yield")
                 host = {name: _host_output(array, None) for name, array in outputs.items()}
                 yield self._checked(host, rows)
         finally:
@@ -398,6 +445,19 @@ class Instance:
         return checked
 
 
+def _wait(outputs: Outputs) -> None:
+    for output in outputs:
+        if not isinstance(output, tuple):
+            memoryview(output).release()  # waits for it, and fails here if it failed
+
+
+def _padded_dims(spec: TensorSpec, dims: Sequence[int]) -> list[int]:
+    return [
+        next((length for length in spec.lengths if length >= size), size) if dim == -1 else size
+        for size, dim in zip(dims, spec.dims, strict=True)
+    ]
+
+
 def _export(spec: TensorSpec, array: Any) -> Any:
     if spec.dtype.is_bytes:
         return to_elements(array, spec.name)
@@ -427,19 +487,21 @@ def checked_arrays(given: Any, doing: str) -> dict[str, Array]:
     return {name: np.asarray(array) for name, array in given.items()}
 
 
-def checked_for_jax(arrays: Mapping[str, Array], doing: str, x64: bool) -> None:
+def checked_for_jax(
+    arrays: Mapping[str, Array], doing: str, x64: bool, verb: str = "returned"
+) -> None:
     """Refuse what JAX would narrow, or cannot take at all."""
     for name, array in arrays.items():
         if array.dtype.kind in "OSU":
             refuse(
-                f"{doing} returned '{name}' as {array.dtype.name}, but predict takes numbers",
+                f"{doing} {verb} '{name}' as {array.dtype.name}, but predict takes numbers",
                 Code.INTERNAL,
             )
         if not x64 and dtype_of_array(array.dtype, f"{doing}: '{name}'", Code.INTERNAL).needs_x64:
             narrow = array.dtype.name.replace("64", "32")
             refuse(
-                f"{doing} returned '{name}' as {array.dtype.name}, which JAX would narrow to 32 "
-                f"bits; return it as {narrow}, or set the parameter 'x64' to true",
+                f"{doing} {verb} '{name}' as {array.dtype.name}, which JAX would narrow to 32 "
+                f"bits; make it {narrow}, or set the parameter 'x64' to true",
                 Code.INTERNAL,
             )
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from tritonserver_jax.runtime import config as model_config
-from tritonserver_jax.runtime import log, sequence, settings
+from tritonserver_jax.runtime import log, preflight, sequence, settings
 from tritonserver_jax.runtime.author import (
     MODEL_FILE,
     PACKAGE_DIRECTORY,
@@ -30,6 +30,7 @@ from tritonserver_jax.runtime.parameters import Parameters, parse_parameters
 from tritonserver_jax.runtime.program import DevicePrograms, Predict
 from tritonserver_jax.runtime.signature import find_outputs
 from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
+from tritonserver_jax.runtime.warmup import samples
 from tritonserver_jax.runtime.weights import warn_of_narrowing
 
 # Triton's own default for --backend-config=default-max-batch-size.
@@ -123,6 +124,7 @@ class Model:
         added = (*sequence.control_inputs(config), *(spec for spec, _ in states))
         self._all_inputs = (*self.inputs, *added)
         self._state_outputs = tuple(output for _, output in states)
+        self._check_states(config, states)
         listed_outputs = model_config.config_tensors(config, "output")
         x64 = self._decide_x64(listed_outputs)
         if self._parameters.matmul_precision is None:
@@ -130,7 +132,14 @@ class Model:
             self._parameters = dataclasses.replace(self._parameters, matmul_precision=precision)
         if not x64:
             warn_of_narrowing(self._author.params, self._doing)
-        self._predict = Predict(self._author, self._doing, x64, self._parameters, batching)
+        self._predict = Predict(
+            self._author,
+            self._doing,
+            x64,
+            self._parameters,
+            batching=batching,
+            inputs=[spec.name for spec in self._all_inputs],
+        )
         self._check_arguments_of_predict()
         self._params = self._author.take_params()
         if self._predict.wants_masks and self._author.preprocess is not None:
@@ -146,6 +155,7 @@ class Model:
             # What is not served is not computed, and what is comes in the order of the config.
             self._program_outputs = tuple(spec.name for spec in self._all_outputs)
         self._refuse_lost_bits(x64)
+        self._samples = samples(config, directory, self._all_inputs, self._doing)
         self.config = dict(config)
         if complete_config:
             self.config = model_config.complete(
@@ -227,6 +237,7 @@ class Model:
             buckets=self._buckets,
             inputs=self._all_inputs,
             outputs=self._all_outputs,
+            samples=self._samples,
         )
 
     def close(self) -> None:
@@ -261,7 +272,49 @@ class Model:
         fast = [name for name, on in parameters.xla_flags.items() if on and "fast_math" in name]
         if fast:
             log.warning(f"{self._doing}: {fast[0]} lets XLA change results")
+        of_server = preflight.environment_flags()
+        for flag, given in parameters.xla_flags.items():
+            value = str(given).lower() if isinstance(given, bool) else given
+            if of_server.get(flag, value) != value:
+                log.info(
+                    f"{self._doing}: {flag} is {value}, from its parameter 'xla_flags', which goes "
+                    f"before XLA_FLAGS of the server's environment ({of_server[flag]})"
+                )
         return parameters
+
+    def _check_states(
+        self, config: Mapping[str, Any], states: Sequence[tuple[TensorSpec, str]]
+    ) -> None:
+        for spec, _ in states:
+            if not spec.dims:
+                refuse(
+                    f"{self._doing}: the state '{spec.name}' has no dimensions, which Triton "
+                    "cannot keep; give it one, [1]"
+                )
+            if -1 in spec.dims and not config.get("sequence_batching", {}).get("state"):
+                refuse(
+                    f"{self._doing}: the state '{spec.name}' has a dimension that varies; write "
+                    "sequence_batching with its initial_state in config.pbtxt, because nothing "
+                    "here says how long it is at the start of a sequence"
+                )
+        if states and config.get("model_warmup"):
+            refuse(
+                f"{self._doing}: model_warmup in config.pbtxt does not go with a state: Triton has "
+                "none to give outside of a sequence. The backend warms the model up itself",
+                Code.UNSUPPORTED,
+            )
+        for spec in self._all_inputs:
+            if spec.ragged and not self._author.preprocess and not self._takes_masks():
+                log.warning(
+                    f"{self._doing}: input '{spec.name}' has allow_ragged_batch, but predict takes "
+                    "no masks: shorter requests of a batch are zeros at their ends"
+                )
+
+    def _takes_masks(self) -> bool:
+        try:
+            return "masks" in inspect.signature(self._author.predict).parameters
+        except (TypeError, ValueError):
+            return False
 
     def _check_arguments_of_predict(self) -> None:
         """That predict can be called with the inputs, by their names."""
@@ -407,7 +460,9 @@ class Model:
                     listed_in="SIGNATURE of model.py",
                 )
         self._found_outputs = {spec.name: spec for spec in found}
-        served = [spec for spec in found if spec.name not in self._state_outputs]
+        # A state's new value is not for clients, unless the configuration lists it.
+        wanted = {tensor.name for tensor in listed}
+        served = [s for s in found if s.name not in self._state_outputs or s.name in wanted]
         outputs = model_config.merge(
             "output", served, listed, source=source, config_chooses=True, batching=batching
         )

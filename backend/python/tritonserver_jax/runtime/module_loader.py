@@ -11,6 +11,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import itertools
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ _numbers = itertools.count(1)
 # What a model may well set for itself at the top of model.py: the backend does it for it alone.
 # One at a time: what one model sets must not be taken for another's.
 _configuring = threading.Lock()
+# Environment variables that JAX and XLA read when they start.
+_VARIABLES = ("JAX_", "XLA_", "CUDA_VISIBLE_DEVICES")
 _TAKEN_OVER = {"jax_enable_x64": "x64", "jax_default_matmul_precision": "matmul_precision"}
 
 
@@ -108,6 +111,27 @@ def forget(module: ModuleType) -> None:
             del sys.modules[name]
 
 
+def _jax_variables() -> dict[str, str]:
+    return {name: os.environ[name] for name in os.environ if name.startswith(_VARIABLES)}
+
+
+def _undo_variables(before: dict[str, str], doing: str) -> None:
+    """Put back variables that JAX has read already, and say that they had no effect."""
+    after = _jax_variables()
+    for name in sorted({*before, *after}):
+        if before.get(name) == after.get(name):
+            continue
+        if name in before:
+            os.environ[name] = before[name]
+        else:
+            del os.environ[name]
+        log.warning(
+            f"{doing}: {name} in os.environ is set by model.py, which has no effect: JAX runs "
+            "already, for all models of this server. Use the model's parameters (xla_flags, x64, "
+            "matmul_precision), --backend-config=jax,KEY=VALUE, or the server's own environment"
+        )
+
+
 @contextmanager
 def jax_config_kept(doing: str) -> Iterator[dict[str, Any]]:
     """Undo what a model's code does to JAX's configuration, which all models of the server share.
@@ -118,9 +142,11 @@ def jax_config_kept(doing: str) -> Iterator[dict[str, Any]]:
     wanted: dict[str, Any] = {}
     with _configuring:
         before = dict(jax.config.values)
+        variables = _jax_variables()
         try:
             yield wanted
         finally:
+            _undo_variables(variables, doing)
             for key, value in jax.config.values.items():
                 # The compile cache's are set by the backend, perhaps just now.
                 if value == before.get(key) or "cache" in key:

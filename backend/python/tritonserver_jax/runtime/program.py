@@ -8,8 +8,7 @@ import importlib
 import inspect
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -89,43 +88,46 @@ def _mask(lengths: Any, shape: tuple[int, ...], varying: tuple[int, ...], batchi
     return mask if batching else mask.reshape([shape[axis] for axis in varying])
 
 
-def flatten_outputs(result: Any, doing: str) -> dict[str, Any]:
+def flatten_outputs(result: Any, must: str) -> dict[str, Any]:
     """A model's outputs by name; what is nested gets the keys on the way joined by dots.
 
     Raises:
         BackendError: INVALID_ARG for what is not a dict of arrays.
     """
     if not isinstance(result, Mapping):
-        refuse(
-            f"{doing}: predict must return a dict of output name -> array, got "
-            f"{type(result).__name__}"
-        )
+        got = "an array" if hasattr(result, "shape") else type(result).__name__
+        refuse(f"{must} a dict of output name -> array, got {got}")
     flat: dict[str, Any] = {}
 
     def add(value: Any, name: str) -> None:
         if isinstance(value, Strings) or (hasattr(value, "shape") and hasattr(value, "dtype")):
             if name in flat:
-                refuse(f"{doing}: predict returns two outputs by the name '{name}'")
+                refuse(f"{must} each output once, got two by the name '{name}'")
             flat[name] = value
         elif isinstance(value, bool | int | float | complex):
             add(jnp.asarray(value), name)
         elif isinstance(value, Mapping):
             for key, inner in value.items():
                 if not isinstance(key, str):
-                    refuse(f"{doing}: the keys of outputs must be strings, got {key!r} in '{name}'")
+                    refuse(f"{must} a dict with strings as keys, got {key!r} in '{name}'")
                 add(inner, f"{name}.{key}")
         elif isinstance(value, list | tuple):
             for index, inner in enumerate(value):
                 add(inner, f"{name}.{index}")
         else:
             refuse(
-                f"{doing}: predict must return a dict of output name -> array, got "
+                f"{must} a dict of output name -> array, got "
                 f"{type(value).__name__} for '{name}'"
+                + (
+                    "; strings go as np.array([...], object)"
+                    if isinstance(value, str | bytes)
+                    else ""
+                )
             )
 
     for key, value in result.items():
         if not isinstance(key, str) or not key:
-            refuse(f"{doing}: the names of outputs must be non-empty strings, got {key!r}")
+            refuse(f"{must} a dict with non-empty strings as names, got {key!r}")
         add(value, key)
     return flat
 
@@ -141,14 +143,21 @@ class Predict:
     """The author's ``predict`` as a function of arrays, with its outputs in a fixed order."""
 
     def __init__(
-        self, author: AuthorModel, doing: str, x64: bool, parameters: Parameters, batching: bool
+        self,
+        author: AuthorModel,
+        doing: str,
+        x64: bool,
+        parameters: Parameters,
+        *,
+        batching: bool,
+        inputs: Collection[str],
     ) -> None:
         self._author = author
         self._doing = doing
         self._batching = batching
         self.parameters = parameters
         self.x64 = x64
-        self.wants_masks = _accepts(author.predict, "masks")
+        self.wants_masks = "masks" not in inputs and _accepts(author.predict, "masks")
         # Shapes and types only: the parameters themselves live on the devices.
         with x64_mode(x64):
             self._param_specs = jax.eval_shape(lambda params: params, author.params)
@@ -171,7 +180,8 @@ class Predict:
         extra = {"masks": masks} if self.wants_masks else {}
         if self._author.missing_weights:
             params = MissingParams(self._author.missing_weights)
-        return flatten_outputs(self._author.predict(params, **inputs, **extra), self._doing)
+        result = self._author.predict(params, **inputs, **extra)
+        return flatten_outputs(result, f"{self._doing}: predict must return")
 
     def shapes(self, arguments: Arguments) -> dict[str, Any]:
         """Shapes and types of the outputs, without running anything.
@@ -226,11 +236,13 @@ class Program:
 
     Attributes:
         run: takes a tuple of arrays, and returns one of outputs, or a dict of all.
+        last_used: when it was asked for or run, on `time.monotonic`'s clock.
         evicted: whether it was given up: whoever holds it asks for it again, and lets it go.
     """
 
     run: Callable[[tuple[Any, ...]], Any]
     evicted: bool = False
+    last_used: float = 0.0
 
 
 class DevicePrograms:
@@ -258,13 +270,14 @@ class DevicePrograms:
         self.device = device
         self.device_name = f"{device.platform}:{device.id}"
         self.output_names = None if output_names is None else tuple(output_names)
+        self.x64 = predict.x64
         self._predict = predict
         self._doing = doing
         self._observe = observe
         self._lock = threading.Lock()
         self._compiling: dict[Arguments, threading.Lock] = {}
         self._permanent: dict[Arguments, Program] = {}
-        self._recent: OrderedDict[Arguments, Program] = OrderedDict()
+        self._recent: dict[Arguments, Program] = {}
         with x64_mode(predict.x64):
             # Waited for, so that the host's copy is not held until some later call of JAX.
             self.params = jax.block_until_ready(jax.device_put(params, device))
@@ -274,10 +287,9 @@ class DevicePrograms:
         self._observe(event, self.device_name, value)
 
     def _known(self, arguments: Arguments) -> Program | None:
-        program = self._permanent.get(arguments)
-        if program is None and arguments in self._recent:
-            self._recent.move_to_end(arguments)
-            program = self._recent[arguments]
+        program = self._permanent.get(arguments) or self._recent.get(arguments)
+        if program is not None:
+            program.last_used = time.monotonic()
         return program
 
     def program(self, arguments: Arguments, *, in_traffic: bool) -> Program:
@@ -309,12 +321,13 @@ class DevicePrograms:
         if not in_traffic:
             self._permanent[arguments] = program
             return
-        self._recent[arguments] = program
-        while len(self._recent) > self._predict.parameters.max_programs:
-            of, evicted = self._recent.popitem(last=False)
-            evicted.evicted = True
+        while len(self._recent) >= self._predict.parameters.max_programs:
+            of = min(self._recent, key=lambda key: self._recent[key].last_used)
+            self._recent.pop(of).evicted = True
             self.observe(Event.EVICTED)
             log.verbose(f"{self._doing}: gave up the program for {arguments_text(of)}")
+        program.last_used = time.monotonic()
+        self._recent[arguments] = program
 
     def _cache_event(self, outcome: str) -> None:
         self.observe(Event.CACHE_HIT if outcome == "hit" else Event.CACHE_MISS)

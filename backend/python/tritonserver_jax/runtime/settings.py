@@ -54,6 +54,13 @@ def _bool(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
 
+def _platforms(text: str) -> str:
+    names = [part.strip().lower() for part in text.split(",")]
+    if not all(name.isidentifier() for name in names):
+        raise ValueError
+    return ",".join(names)
+
+
 def _count(text: str) -> int:
     count = int(text)
     if count < 1:
@@ -79,6 +86,13 @@ SETTINGS: tuple[Parameter, ...] = (
         "quiet leaves out what is logged at each compilation; detailed adds what JAX itself logs.",
         "quiet, normal or detailed",
         _log_detail,
+    ),
+    Parameter(
+        "platforms",
+        "Which of JAX's platforms to open: with cpu, a server whose models are all KIND_CPU takes "
+        "nothing of a GPU. By default those of JAX_PLATFORMS, or all that JAX finds.",
+        "names separated by commas, the preferred one first, such as cuda,cpu",
+        _platforms,
     ),
     Parameter(
         "memory-fraction",
@@ -107,6 +121,7 @@ class Settings:
 
     compile_cache: Path | None = None
     log_detail: str = "normal"
+    platforms: str | None = None
     memory_fraction: float | None = None
     preallocate: bool | None = None
     cpu_devices: int | None = None

@@ -18,10 +18,11 @@ from tritonserver_jax.runtime.program import Argument, Arguments, Predict, data_
 from tritonserver_jax.runtime.strings import Strings
 from tritonserver_jax.runtime.tensors import Dims, TensorSpec
 
-# Two batch sizes, and pairs of sizes for a dimension that varies: a model may ask for a multiple of
-# something, or have a table with so many positions.
+# Two batch sizes, and pairs of sizes for a dimension that varies: first odd ones far apart, which
+# no rounding makes equal; then for models that ask for a multiple of something, or have a table
+# with so many positions.
 _BATCHES = (2, 3)
-_SIZES = ((16, 24), (32, 64), (4, 8), (1, 2))
+_SIZES = ((17, 45), (32, 64), (128, 256), (4, 8), (1, 2))
 _BYTES = next(dtype for dtype in DTYPES if dtype.is_bytes)
 
 Shape = tuple[int, ...]
@@ -34,6 +35,7 @@ class _Varying:
 
     first: int
     second: int
+    optional: bool
 
 
 def _candidates(inputs: Sequence[TensorSpec]) -> Iterator[list[_Varying]]:
@@ -41,13 +43,14 @@ def _candidates(inputs: Sequence[TensorSpec]) -> Iterator[list[_Varying]]:
     varying = [spec for spec in inputs for dim in spec.dims if dim == -1]
     for first, second in _SIZES:
         yield [
-            _Varying(first, second)
+            _Varying(first, second, spec.optional)
             if not spec.dim_lengths
             else _Varying(
                 spec.dim_lengths[-1],
                 spec.dim_lengths[0]
                 if len(spec.dim_lengths) > 1
                 else max(1, spec.dim_lengths[0] - 1),
+                spec.optional,
             )
             for spec in varying
         ]
@@ -201,7 +204,11 @@ class _Dependence:
         self.varies = {name: [False] * len(shape) for name, (shape, _) in base.items()}
 
     def learn(self, other: Shapes, changed: Sequence[tuple[int, _Varying]]) -> None:
-        """From the outputs after input dimensions, by number, were changed."""
+        """From the outputs after input dimensions, by number, were changed.
+
+        Of several that changed together, an output follows the first of an input that is never
+        left out.
+        """
         _same_outputs(self._base, other, self._doing)
         for name, (shape, _) in self._base.items():
             for axis, (a, b) in enumerate(zip(shape, other[name][0], strict=True)):
@@ -293,6 +300,7 @@ def _learn(prober: _Prober, dependence: _Dependence, varying: list[_Varying]) ->
         sizes = [
             one.second if number in changed else one.first for number, one in enumerate(varying)
         ]
+        together.sort(key=lambda entry: entry[1].optional)
         dependence.learn(prober(_BATCHES[0], sizes), together)
 
 

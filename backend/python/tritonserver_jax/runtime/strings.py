@@ -61,8 +61,9 @@ def to_strings(
 def from_strings(strings: Strings) -> np.ndarray[Any, Any]:
     """A compiled function's strings as a NumPy array of objects."""
     matrix = np.ascontiguousarray(np.asarray(strings.bytes))
-    lengths = np.asarray(strings.lengths)
     width = matrix.shape[-1]
+    # Whatever a model makes of them, no string reaches into the next one's bytes.
+    lengths = np.clip(np.asarray(strings.lengths), 0, width)
     data = matrix.tobytes()
     elements = [
         data[index * width : index * width + length]
