@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -435,13 +436,15 @@ def test_strings_cost_a_few_times_what_numbers_cost(server: TritonServer, reposi
         server.load_model(name)
         with Client(server, "grpc") as client:
             client.infer(name, x)
-            before = compute_times(server, name)
+            times = [compute_times(server, name)]
             for _ in range(30):
                 got = client.infer(name, x)["y"]
-            after = compute_times(server, name)
+                times.append(compute_times(server, name))
         assert got[63, 255] == (b"12345" if name == "words" else 1.5)
-        nanoseconds[name] = after - before
-    assert nanoseconds["words"] < 5 * nanoseconds["numbers"], nanoseconds
+        nanoseconds[name] = min(after - before for before, after in itertools.pairwise(times))
+    # It is 4 to 6 on a quiet machine. Wide enough for a busy one, and narrow enough for a loop over
+    # the elements in Python, or for strings as NumPy pads them, which cost hundreds of times.
+    assert nanoseconds["words"] < 25 * nanoseconds["numbers"], nanoseconds
 
 
 def compute_times(server: TritonServer, name: str) -> int:
