@@ -610,7 +610,7 @@ def test_after_a_fatal_error_of_the_device_a_model_is_unavailable_until_reload(
         assert "CUDA_ERROR_ILLEGAL_ADDRESS" in refused.value.message
         if attempt > 0:
             assert "is not ready until it is reloaded" in refused.value.message
-            assert time.monotonic() - started < 1
+            assert time.monotonic() - started < 5, "at once, without the device"
     labels = {"model": name, "version": "1"}
     assert sample(server.metrics(), "jax_request_failures", code="UNAVAILABLE", **labels) == 4
     assert server.log_text().count(f"jax: model '{name}' is not ready until") == 1
