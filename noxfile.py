@@ -54,9 +54,13 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def unit(session: nox.Session) -> None:
-    """Run the tests that need no built backend. Arguments after `--` go to pytest."""
+    """Run the quick tests that need no built backend. Arguments after `--` go to pytest.
+
+    The slow ones are run by `test`; `-- -m slow` runs them here.
+    """
     install(session, "test")
-    session.run("python", "-m", "pytest", "-n=auto", "tests/unit", *session.posargs)
+    options = ("-n=auto", "-m=not slow", "tests/unit")
+    session.run("python", "-m", "pytest", *options, *session.posargs)
 
 
 @nox.session

@@ -20,6 +20,8 @@ import pytest
 
 from ci.process import ROOT
 
+pytestmark = pytest.mark.slow
+
 NOX = "import os, sys\nprint('nox', os.getcwd(), os.environ['PATH'].split(':')[0], *sys.argv[1:])\n"
 
 
