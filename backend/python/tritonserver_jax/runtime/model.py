@@ -141,6 +141,7 @@ class Model:
             inputs=[spec.name for spec in self._all_inputs],
         )
         self._check_arguments_of_predict()
+        self._warn_of_ragged_inputs()
         self._params = self._author.take_params()
         if self._predict.wants_masks and self._author.preprocess is not None:
             refuse(
@@ -303,18 +304,16 @@ class Model:
                 "none to give outside of a sequence. The backend warms the model up itself",
                 Code.UNSUPPORTED,
             )
+
+    def _warn_of_ragged_inputs(self) -> None:
+        if self._author.preprocess is not None or self._predict.wants_masks:
+            return
         for spec in self._all_inputs:
-            if spec.ragged and not self._author.preprocess and not self._takes_masks():
+            if spec.ragged:
                 log.warning(
                     f"{self._doing}: input '{spec.name}' has allow_ragged_batch, but predict takes "
                     "no masks: shorter requests of a batch are zeros at their ends"
                 )
-
-    def _takes_masks(self) -> bool:
-        try:
-            return "masks" in inspect.signature(self._author.predict).parameters
-        except (TypeError, ValueError):
-            return False
 
     def _check_arguments_of_predict(self) -> None:
         """That predict can be called with the inputs, by their names."""

@@ -39,7 +39,8 @@ def _bool_or_auto(text: str) -> bool | None:
     return {"true": True, "false": False, "auto": None}[text.strip().lower()]
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """An integer > 0, from text."""
     number = int(text)
     if number <= 0:
         raise ValueError
@@ -55,7 +56,8 @@ def _devices(text: str) -> tuple[str, ...]:
     return names
 
 
-def _path(text: str) -> Path:
+def absolute_path(text: str) -> Path:
+    """An absolute path, from text."""
     path = Path(text)
     if not path.is_absolute():
         raise ValueError
@@ -119,7 +121,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "How many compiled programs to keep per device; past it, the one that was not used for "
         "the longest time is given up. Those compiled before the model is ready do not count.",
         "an integer > 0, such as 64",
-        _positive,
+        positive,
     ),
     Parameter(
         "devices",
@@ -165,7 +167,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "Directory for compiled programs, so that the next start need not compile them again. By "
         "default that of --backend-config=jax,compile-cache=DIRECTORY, if it is given.",
         "an absolute path",
-        _path,
+        absolute_path,
     ),
 )
 

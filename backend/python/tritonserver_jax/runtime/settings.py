@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonserver_jax.runtime import log
 from tritonserver_jax.runtime.errors import refuse
-from tritonserver_jax.runtime.parameters import Parameter
+from tritonserver_jax.runtime.parameters import Parameter, absolute_path, positive
 
 # What Triton itself gives to every backend.
 _TRITONS = (
@@ -28,13 +28,6 @@ def _text(text: str) -> str:
     if not text:
         raise ValueError
     return text
-
-
-def _directory(text: str) -> Path:
-    path = Path(text)
-    if not path.is_absolute():
-        raise ValueError
-    return path
 
 
 def _log_detail(text: str) -> str:
@@ -61,13 +54,6 @@ def _platforms(text: str) -> str:
     return ",".join(names)
 
 
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError
-    return count
-
-
 SETTINGS: tuple[Parameter, ...] = (
     Parameter(
         "env",
@@ -79,7 +65,7 @@ SETTINGS: tuple[Parameter, ...] = (
         "compile-cache",
         "Directory for compiled programs of all models that do not name their own.",
         "an absolute path",
-        _directory,
+        absolute_path,
     ),
     Parameter(
         "log-detail",
@@ -110,7 +96,7 @@ SETTINGS: tuple[Parameter, ...] = (
         "cpu-devices",
         "How many devices JAX makes of the CPU, for instance groups that are to be apart.",
         "an integer > 0",
-        _count,
+        positive,
     ),
 )
 
