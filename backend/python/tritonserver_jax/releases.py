@@ -22,6 +22,7 @@ __all__ = [
     "MINIMUM_BACKEND_API",
     "ApiLevel",
     "Catalog",
+    "ImagePython",
     "Release",
     "ReleaseDataError",
     "ServerWheel",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 _SCHEMA: Final = 1
+_OLDEST_PYTHON: Final = (3, 11)
 
 _RELEASE = re.compile(r"\d{2}\.(0[1-9]|1[0-2])")
 _TWO_NUMBERS = re.compile(r"\d+\.\d+")
@@ -41,6 +43,8 @@ _NUMBERS = re.compile(r"\d+(\.\d+)+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHEEL = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){4,5}\.whl")
+_PYTHON_SOURCE = re.compile(r"base|standalone")
+_PYTHON_URL = re.compile(r"(https|file)://\S+\.tar\.gz")
 _C_FUNCTION = re.compile(r"TRITON(BACKEND|SERVER)_[A-Za-z0-9]+")
 _IMAGE = re.compile(r"[a-z0-9.-]+(/[a-z0-9._-]+)+:[^\s:]*\{release\}[^\s:]*")
 
@@ -82,6 +86,23 @@ class ServerWheel:
 
 
 @dataclass(frozen=True, slots=True)
+class ImagePython:
+    """Which Python an image of ours runs the backend with.
+
+    Attributes:
+        source: ``base``, the one of the release's image, or ``standalone``, put beside the backend.
+        version: As in ``3.12.3``.
+        url: Where a standalone one comes from.
+        sha256: The hash of that file.
+    """
+
+    source: str
+    version: str
+    url: str | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """One Triton release. ``None`` means that the fact is not known."""
 
@@ -95,6 +116,7 @@ class Release:
     driver: str | None
     image: str
     sdk_image: str
+    image_python: ImagePython
     c_api_functions_added: tuple[str, ...] | None
     server: ServerWheel | None
 
@@ -192,12 +214,60 @@ def _server_wheel(table: _Table) -> ServerWheel:
     return ServerWheel(package=package, version=version, wheel=wheel, sha256=sha256)
 
 
-def _release(path: Path, name: str, values: object, image: str, sdk_image: str) -> Release:
+def _image_python(table: _Table) -> ImagePython:
+    source = table.text("source", _PYTHON_SOURCE, '"base" or "standalone"')
+    version = table.text("version", _THREE_NUMBERS, 'a Python version such as "3.12.3"')
+    if source == "base":
+        python = ImagePython(source, version)
+    else:
+        url = table.text("url", _PYTHON_URL, "the address of a .tar.gz of python-build-standalone")
+        sha256 = table.text("sha256", _SHA256, "64 lower-case hexadecimal digits")
+        if f"-{version}%2B" not in url:
+            raise table.error("url", f"a file of Python {version}", url)
+        python = ImagePython(source, version, url, sha256)
+    table.done()
+    if _numbers(version) < _OLDEST_PYTHON:
+        raise table.error("version", "Python 3.11 or newer, which JAX needs", version)
+    return python
+
+
+def _image_pythons(path: Path, root: _Table) -> dict[str, ImagePython]:
+    listed = root.take("image_python")
+    if not isinstance(listed, dict) or not listed:
+        raise root.error("image_python", 'tables such as [image_python."24.04"]', listed)
+    return {
+        ubuntu: _image_python(_Table(path, f"image_python {ubuntu}", values))
+        for ubuntu, values in listed.items()
+    }
+
+
+def _python_for(
+    table: _Table, ubuntu: str, python: str, known: dict[str, ImagePython]
+) -> ImagePython:
+    found = known.get(ubuntu)
+    if found is None:
+        listed = " or ".join(known)
+        raise table.error("ubuntu", f"one that image_python lists, {listed}", ubuntu)
+    if found.source == "base" and found.version != python:
+        raise table.error("python", f"{found.version}, as image_python {ubuntu} says", python)
+    return found
+
+
+def _release(
+    path: Path,
+    name: str,
+    values: object,
+    images: tuple[str, str],
+    pythons: dict[str, ImagePython],
+) -> Release:
     where = f"release {name}"
     table = _Table(path, where, values)
     if not _RELEASE.fullmatch(name):
         raise table.error(None, 'a name such as "24.10" (year.month)', name)
     server = table.take("server")
+    ubuntu = table.text("ubuntu", _TWO_NUMBERS, 'an Ubuntu release such as "22.04"')
+    python = table.text("python", _THREE_NUMBERS, 'a Python version such as "3.10.12"')
+    image, sdk_image = (reference.format(release=name) for reference in images)
     release = Release(
         release=name,
         server_version=table.text(
@@ -205,12 +275,13 @@ def _release(path: Path, name: str, values: object, image: str, sdk_image: str) 
         ),
         backend_api=table.optional_api_level("backend_api"),
         server_api=table.optional_api_level("server_api"),
-        ubuntu=table.text("ubuntu", _TWO_NUMBERS, 'an Ubuntu release such as "22.04"'),
-        python=table.text("python", _THREE_NUMBERS, 'a Python version such as "3.10.12"'),
+        ubuntu=ubuntu,
+        python=python,
         cuda=table.optional_text("cuda", _NUMBERS, 'a CUDA version such as "12.6.2.004"'),
         driver=table.optional_text("driver", _NUMBERS, 'a driver version such as "560.35.03"'),
-        image=image.format(release=name),
-        sdk_image=sdk_image.format(release=name),
+        image=image,
+        sdk_image=sdk_image,
+        image_python=_python_for(table, ubuntu, python, pythons),
         c_api_functions_added=table.optional_functions("c_api_functions_added"),
         server=None if server is None else _server_wheel(_Table(path, f"{where}: server", server)),
     )
@@ -266,12 +337,15 @@ def load_catalog(path: Path | None = None) -> Catalog:
     sdk_image = root.text("sdk_image", _IMAGE, "an image reference with {release} in its tag")
     default = root.text("default_release", _RELEASE, 'a release such as "24.10"')
     minimum = root.text("minimum_backend_api", _TWO_NUMBERS, 'an API level such as "1.12"')
+    pythons = _image_pythons(path, root)
     listed = root.take("release")
     root.done()
     if not isinstance(listed, dict) or not listed:
         raise root.error("release", 'tables such as [release."24.10"]', listed)
 
-    releases = [_release(path, name, table, image, sdk_image) for name, table in listed.items()]
+    releases = [
+        _release(path, name, table, (image, sdk_image), pythons) for name, table in listed.items()
+    ]
     _check_order(path, releases)
     by_name = {release.release: release for release in releases}
     if default not in by_name:
