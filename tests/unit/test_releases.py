@@ -39,6 +39,12 @@ cxxabi = "1.3.13"
 first = "what comes first"
 second = "what comes second"
 
+[image_python."22.04"]
+source = "standalone"
+version = "3.12.14"
+url = "https://example.org/cpython-3.12.14%2B20260814-x86_64.tar.gz"
+sha256 = "5acfa3e9ba26b51ae161c83aff278da915b590d22373a424b2ba55b8afe91fcc"
+
 [release."24.09"]
 server_version = "2.50.0"
 support = "built"
@@ -119,6 +125,43 @@ def test_what_is_unknown_is_none_and_not_a_guess() -> None:
     assert releases["26.08"].c_api_functions_added is None
     assert releases["24.09"].c_api_functions_added == ()
     assert releases["25.12"].c_api_functions_added == ("TRITONBACKEND_ModelInstanceReady",)
+
+
+def test_an_image_takes_the_python_of_its_base_only_where_that_is_new_enough() -> None:
+    releases = load_releases()
+    assert {r.image_python.source for r in releases.values() if r.ubuntu == "22.04"} == {
+        "standalone"
+    }
+    newer = [r for r in releases.values() if r.ubuntu == "24.04"]
+    assert {r.image_python.source for r in newer} == {"base"}
+    assert all(r.image_python.version == r.python for r in newer)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('source = "standalone"', 'source = "pyenv"', 'source: expected "base" or "standalone"'),
+        ('source = "standalone"', 'source = "base"', "url: expected no such key"),
+        ('version = "3.12.14"', 'version = "3.12.13"', "url: expected a file of Python 3.12.13"),
+        ('sha256 = "5acf', 'sha256 = "5ac', "sha256: expected 64 lower-case"),
+        ('image_python."22.04"', 'image_python."24.04"', "ubuntu: expected one that image_python"),
+        ("3.12.14", "3.10.14", "version: expected Python 3.11 or newer"),
+    ],
+)
+def test_a_wrong_python_of_an_image_is_refused(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in SMALL
+    with pytest.raises(ReleaseDataError, match=re.escape(message)):
+        load_catalog(write(tmp_path, SMALL.replace(old, new)))
+
+
+def test_the_python_of_the_base_is_the_one_that_its_release_has(tmp_path: Path) -> None:
+    begin = SMALL.index("source = ")
+    end = SMALL.index("[release.")
+    text = SMALL[:begin] + 'source = "base"\nversion = "3.12.3"\n\n' + SMALL[end:]
+    with pytest.raises(ReleaseDataError, match=r"python: expected 3.12.3, as image_python 22.04"):
+        load_catalog(write(tmp_path, text))
 
 
 def test_api_levels_compare_as_numbers() -> None:
@@ -223,7 +266,7 @@ def line_of(text: str, start: str) -> int:
         ("TRITONBACKEND_Mod", "TRITON_Mod", '"TRITON_Mod'),
         ('server_api = "1.34"', 'colour = "red"', "colour"),
         ('support = "tested"', "", '[release."24.10"]'),
-        ("21f063", "21F063", "sha256"),
+        ("21f063", "21F063", 'sha256 = "21F063'),
         ('sha256 = "21f063', 'sha255 = "21f063', '[release."24.10".server]'),
         ('cuda = "12.6.2.004"', 'cuda = "12.6.2.004"\ncuda = "12.6.2.004"', "driver"),
         ('[release."24.10"]', '[release."24.09"]\n[release."24.10"]', '[release."24.10"]'),

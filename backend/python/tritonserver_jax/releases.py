@@ -24,6 +24,7 @@ __all__ = [
     "SUPPORT_LEVELS",
     "ApiLevel",
     "Catalog",
+    "ImagePython",
     "Release",
     "ReleaseDataError",
     "ServerWheel",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 _SCHEMA: Final = 1
+_OLDEST_PYTHON: Final = (3, 11)
 
 _RELEASE = re.compile(r"\d{2}\.(0[1-9]|1[0-2])")
 _TWO_NUMBERS = re.compile(r"\d+\.\d+")
@@ -47,6 +49,8 @@ _FEATURE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _SENTENCE = re.compile(r"\S.*\S")
 _PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHEEL = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){4,5}\.whl")
+_PYTHON_SOURCE = re.compile(r"base|standalone")
+_PYTHON_URL = re.compile(r"(https|file)://\S+\.tar\.gz")
 _C_FUNCTION = re.compile(r"TRITON(BACKEND|SERVER)_[A-Za-z0-9]+")
 _IMAGE = re.compile(r"[a-z0-9.-]+(/[a-z0-9._-]+)+:[^\s:]*\{release\}[^\s:]*")
 
@@ -105,6 +109,23 @@ class SystemLibraries(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ImagePython:
+    """Which Python an image of ours runs the backend with.
+
+    Attributes:
+        source: ``base``, the one of the release's image, or ``standalone``, put beside the backend.
+        version: As in ``3.12.3``.
+        url: Where a standalone one comes from.
+        sha256: The hash of that file.
+    """
+
+    source: str
+    version: str
+    url: str | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """One Triton release. ``None`` means that the fact is not known.
 
@@ -125,6 +146,7 @@ class Release:
     image_digest: str | None
     sdk_image: str
     sdk_image_digest: str | None
+    image_python: ImagePython
     libraries: SystemLibraries
     c_api_functions_added: tuple[str, ...] | None
     features: frozenset[str]
@@ -317,6 +339,35 @@ def _libraries(table: _Table) -> SystemLibraries:
     return found
 
 
+def _image_python(table: _Table) -> ImagePython:
+    source = table.text("source", _PYTHON_SOURCE, '"base" or "standalone"')
+    version = table.text("version", _THREE_NUMBERS, 'a Python version such as "3.12.3"')
+    if source == "base":
+        python = ImagePython(source, version)
+    else:
+        url = table.text("url", _PYTHON_URL, "the address of a .tar.gz of python-build-standalone")
+        sha256 = table.text("sha256", _SHA256, "64 lower-case hexadecimal digits")
+        if f"-{version}%2B" not in url:
+            raise table.error("url", f"a file of Python {version}", url)
+        python = ImagePython(source, version, url, sha256)
+    table.done()
+    if _numbers(version) < _OLDEST_PYTHON:
+        raise table.error("version", "Python 3.11 or newer, which JAX needs", version)
+    return python
+
+
+def _python_for(
+    table: _Table, ubuntu: str, python: str, known: Mapping[str, ImagePython]
+) -> ImagePython:
+    found = known.get(ubuntu)
+    if found is None:
+        listed = " or ".join(known)
+        raise table.error("ubuntu", f"one that image_python lists, {listed}", ubuntu)
+    if found.source == "base" and found.version != python:
+        raise table.error("python", f"{found.version}, as image_python {ubuntu} says", python)
+    return found
+
+
 def _release(
     name: str,
     table: _Table,
@@ -325,6 +376,7 @@ def _release(
     sdk_image: str,
     systems: Mapping[str, SystemLibraries],
     features: Mapping[str, str],
+    pythons: Mapping[str, ImagePython],
 ) -> Release:
     if not _RELEASE.fullmatch(name):
         raise table.error(None, 'a name such as "24.10" (year.month)', name)
@@ -333,6 +385,7 @@ def _release(
     if ubuntu not in systems:
         known = ", ".join(systems)
         raise table.error("ubuntu", f"one of those in [ubuntu]: {known}", ubuntu)
+    python = table.text("python", _THREE_NUMBERS, 'a Python version such as "3.10.12"')
     digest = "sha256: and 64 lower-case hexadecimal digits"
     levels = " or ".join(f'"{level}"' for level in SUPPORT_LEVELS)
     added = table.optional_names("features_added", _FEATURE, "names of [feature], each once") or ()
@@ -350,13 +403,14 @@ def _release(
         backend_api=table.optional_api_level("backend_api"),
         server_api=table.optional_api_level("server_api"),
         ubuntu=ubuntu,
-        python=table.text("python", _THREE_NUMBERS, 'a Python version such as "3.10.12"'),
+        python=python,
         cuda=table.optional_text("cuda", _NUMBERS, 'a CUDA version such as "12.6.2.004"'),
         driver=table.optional_text("driver", _NUMBERS, 'a driver version such as "560.35.03"'),
         image=image.format(release=name),
         image_digest=table.optional_text("image_digest", _DIGEST, digest),
         sdk_image=sdk_image.format(release=name),
         sdk_image_digest=table.optional_text("sdk_image_digest", _DIGEST, digest),
+        image_python=_python_for(table, ubuntu, python, pythons),
         libraries=systems[ubuntu],
         c_api_functions_added=table.optional_names(
             "c_api_functions_added",
@@ -454,15 +508,23 @@ def load_catalog(path: Path | None = None) -> Catalog:
     gate = root.optional_names("gate_releases", _RELEASE, 'releases such as ["24.10"], each once')
     minimum = root.text("minimum_backend_api", _TWO_NUMBERS, 'an API level such as "1.12"')
     ubuntu = root.tables("ubuntu", '[ubuntu."22.04"]')
+    image_pythons = root.tables("image_python", '[image_python."24.04"]')
     features_table = root.table("feature")
     tables = root.tables("release", '[release."24.10"]')
     root.done()
 
     features = {} if features_table is None else features_table.sentences(_FEATURE)
     systems = {name: _libraries(table) for name, table in ubuntu.items()}
+    pythons = {name: _image_python(table) for name, table in image_pythons.items()}
     releases = {
         name: _release(
-            name, table, image=image, sdk_image=sdk_image, systems=systems, features=features
+            name,
+            table,
+            image=image,
+            sdk_image=sdk_image,
+            systems=systems,
+            features=features,
+            pythons=pythons,
         )
         for name, table in tables.items()
     }
