@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from ci.locks import PYTHONS, lock_path
+from ci.locks import LOCKS
 from ci.process import ROOT, capture
 from tritonserver_jax import __version__
 from tritonserver_jax.artifacts.descriptions import PREDICATE, STATEMENT
@@ -64,7 +64,7 @@ def make_statement(
     parameters: dict[str, str] = {"project_version": __version__}
     if release is not None:
         parameters["release"] = release
-    locks = [lock_path(python).relative_to(ROOT).as_posix() for python in PYTHONS]
+    locks = sorted(path.relative_to(ROOT).as_posix() for path in LOCKS.glob("*.txt"))
     dependencies = [*_source(commit, variables)]
     for name in [*INPUTS, *locks]:
         digest = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()

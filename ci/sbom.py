@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom, BomMetaData
-from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.model.license import LicenseExpression
 from cyclonedx.model.tool import ToolRepository
 from cyclonedx.output.json import JsonV1Dot6
@@ -28,7 +28,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
-from ci.locks import PYTHONS, lock_path, pinned
+from ci.locks import ACCELERATORS, PYTHONS, accelerator_lock_path, lock_path, pinned
 from ci.process import ROOT
 from tritonserver_jax import __version__
 
@@ -37,6 +37,7 @@ __all__ = ["SbomError", "distribution_sbom", "tarball_sbom", "validate_sbom"]
 #: Names of properties have a namespace, as CycloneDX asks for.
 _PATH: Final = "tritonserver-jax:path"
 _PYTHON: Final = "tritonserver-jax:python"
+_ACCELERATOR: Final = "tritonserver-jax:accelerator"
 _REQUIREMENT: Final = "tritonserver-jax:requirement"
 _RELEASE: Final = "tritonserver-jax:triton-release"
 
@@ -74,10 +75,9 @@ def tarball_sbom(
     bom.components.update(files.values())
     bom.components.update(locked.values())
     bom.register_dependency(subject, files.values())
-    for python in PYTHONS:
-        lock = files[f"locks/{lock_path(python).name}"]
-        versions = pinned(lock_path(python))
-        bom.register_dependency(lock, [locked[entry] for entry in versions.items()])
+    for path, _, _ in _locks():
+        entries = [locked[entry] for entry in pinned(path).items()]
+        bom.register_dependency(files[f"locks/{path.name}"], entries)
     wheel = next(component for path, component in files.items() if path.startswith("wheel/"))
     direct = {_name_of(requirement) for requirement in _requirements()}
     bom.register_dependency(wheel, [one for (name, _), one in locked.items() if name in direct])
@@ -163,12 +163,27 @@ def _file(path: str, content: bytes) -> Component:
     )
 
 
+def _locks() -> list[tuple[Path, str, str | None]]:
+    """Every lock of a tarball, the Python it is for, and the accelerator if it is for one."""
+    return [
+        *((lock_path(python), python, None) for python in PYTHONS),
+        *(
+            (accelerator_lock_path(accelerator, python), python, accelerator)
+            for accelerator in ACCELERATORS
+            for python in PYTHONS
+        ),
+    ]
+
+
 def _locked_distributions() -> dict[tuple[str, str], Component]:
-    """Every distribution of the locks by name and version, with the Pythons that have it."""
-    pythons: dict[tuple[str, str], list[str]] = {}
-    for python in PYTHONS:
-        for entry in pinned(lock_path(python)).items():
-            pythons.setdefault(entry, []).append(python)
+    """Every distribution of the locks by name and version, and what it is installed for.
+
+    What only an accelerator needs is optional: no environment has it unless it is asked for.
+    """
+    used: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
+    for path, python, accelerator in _locks():
+        for entry in pinned(path).items():
+            used.setdefault(entry, []).append((python, accelerator))
     return {
         (name, version): Component(
             name=name,
@@ -176,9 +191,19 @@ def _locked_distributions() -> dict[tuple[str, str], Component]:
             type=ComponentType.LIBRARY,
             bom_ref=f"pkg:pypi/{name}@{version}",
             purl=PackageURL("pypi", None, name, version),
-            properties=[Property(name=_PYTHON, value=python) for python in used],
+            scope=ComponentScope.REQUIRED
+            if None in {accelerator for _, accelerator in uses}
+            else ComponentScope.OPTIONAL,
+            properties=[
+                *(Property(name=_PYTHON, value=python) for python, _ in uses),
+                *(
+                    Property(name=_ACCELERATOR, value=accelerator)
+                    for _, accelerator in uses
+                    if accelerator is not None
+                ),
+            ],
         )
-        for (name, version), used in pythons.items()
+        for (name, version), uses in used.items()
     }
 
 
