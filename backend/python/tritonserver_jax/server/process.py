@@ -425,6 +425,12 @@ class TritonServer:
             )
         return max(states, key=lambda state: int(state.version or 0))
 
+    def model_config(self, name: str) -> dict[str, object]:
+        """Return the configuration of a model that is loaded, as Triton completed it."""
+        path = f"/v2/models/{quote(name, safe='')}/config"
+        config: dict[str, object] = json.loads(self._expect_ok("GET", path, None))
+        return config
+
     def load_model(
         self, name: str, config: Mapping[str, object] | None = None, *, timeout: float = 300
     ) -> None:
