@@ -104,9 +104,7 @@ def find_place(
     return Place(backends, found_by if backends is not None else "", environment)
 
 
-def diagnose(
-    place: Place, *, timeout: float = 60, cache: Path | None = None
-) -> Iterator[Finding]:
+def diagnose(place: Place, *, timeout: float = 60, cache: Path | None = None) -> Iterator[Finding]:
     """Look at everything, one thing after the other.
 
     Args:
@@ -242,7 +240,9 @@ def _fit(folder: Path, facts: ServerFacts | None, release: str | None) -> Iterat
     except (ElfError, OSError) as error:
         yield Finding("libraries", Status.FAIL, str(error), "install the backend again")
         return
-    needed = max((found for one in libraries if (found := newest(one.versions, "GLIBC"))), default=())
+    needed = max(
+        (found for one in libraries if (found := newest(one.versions, "GLIBC"))), default=()
+    )
     glibc = machine_glibc() or ()
     if needed and needed > glibc:
         yield Finding(
@@ -270,7 +270,11 @@ def _fit(folder: Path, facts: ServerFacts | None, release: str | None) -> Iterat
     else:
         said = "" if level is None else f": backend API {level}, needed {MINIMUM_BACKEND_API}"
         yield Finding("API", Status.OK, f"the server has all {len(wanted)} functions{said}")
-    if release is not None and facts.releases and release not in {r.release for r in facts.releases}:
+    if (
+        release is not None
+        and facts.releases
+        and release not in {r.release for r in facts.releases}
+    ):
         yield Finding(
             "release",
             Status.WARN,
@@ -372,7 +376,7 @@ def _probe(python: Path, timeout: float) -> tuple[dict[str, Any], str]:
             last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
             trouble = f"`import jax` and its devices: status {done.returncode}: {last}"
     except subprocess.TimeoutExpired as error:
-        raw = error.stdout or b""
+        raw: Any = error.stdout or b""  # bytes, whatever `text` says
         out = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
         trouble = f"`import jax` and its devices did not end within {timeout:g} s"
     except OSError as error:

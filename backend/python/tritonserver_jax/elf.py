@@ -118,7 +118,9 @@ def _read(path: Path, data: mmap.mmap) -> ElfFile:
             raise IndexError
         return data[start:end].decode()
 
-    exported, required, versions = set(), set(), set()
+    exported: set[str] = set()
+    required: set[str] = set()
+    versions: set[str] = set()
     libraries: list[str] = []
     folders: list[str] = []
     for section in sections:

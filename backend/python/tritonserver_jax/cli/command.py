@@ -87,7 +87,7 @@ class UsageError(CommandFailedError):
     code = ExitCode.USAGE
 
 
-class Terminated(BaseException):  # noqa: N818  as KeyboardInterrupt, which it is beside
+class Terminated(BaseException):
     """The process was told to end by SIGTERM."""
 
 

@@ -17,9 +17,7 @@ _ARTIFACT_HELP: Final = (
 )
 
 #: An artifact as an argument.
-Artifact: Final[Any] = typer.Argument(
-    metavar="ARTIFACT", help=_ARTIFACT_HELP, show_default=False
-)
+Artifact: Final[Any] = typer.Argument(metavar="ARTIFACT", help=_ARTIFACT_HELP, show_default=False)
 
 #: An artifact as an option.
 ArtifactOption: Final[Any] = typer.Option(

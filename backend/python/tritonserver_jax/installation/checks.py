@@ -100,7 +100,9 @@ def _release(artifact: Unpacked, facts: ServerFacts, *, force: bool) -> Finding:
 
 def _functions(artifact: Unpacked, facts: ServerFacts) -> list[Finding]:
     if not facts.functions:
-        return [Finding("API", Status.NOTE, f"the server's functions are not known: {facts.trouble}")]
+        return [
+            Finding("API", Status.NOTE, f"the server's functions are not known: {facts.trouble}")
+        ]
     try:
         needed = {
             name

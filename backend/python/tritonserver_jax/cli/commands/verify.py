@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``verify``: whether an artifact, a folder of them or an installed backend is what was released."""
+"""``verify``: whether an artifact, a folder of them or a backend is what was released."""
 
 from __future__ import annotations
 
