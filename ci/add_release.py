@@ -37,7 +37,7 @@ from tritonserver_jax.releases import (
     load_releases,
 )
 from tritonserver_jax.server import ServerError, TritonServer, obtain_server
-from tritonserver_jax.server.distribution import pip_command
+from tritonserver_jax.server.wheels import pip_command
 
 RELEASES_FILE = ROOT / "releases.toml"
 #: The distribution whose wheels carry servers.

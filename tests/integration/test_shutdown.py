@@ -35,7 +35,7 @@ CRASH_SIGNS = (
 
 
 def shared_memory_of(pid: int) -> set[Path]:
-    """Files in shared memory that a process has mapped or open; others of the machine have theirs."""
+    """Files in shared memory that a process has mapped or open: other processes have theirs."""
     mapped = Path(f"/proc/{pid}/maps").read_text()
     found = {Path(path) for path in re.findall(r"/dev/shm/\S+", mapped)}
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
