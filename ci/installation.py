@@ -18,7 +18,9 @@ class InstallationError(RuntimeError):
     """A tarball is not one of ours."""
 
 
-def install_artifact(tarball: Path, backends: Path, *, environment: bool = True) -> Path:
+def install_artifact(
+    tarball: Path, backends: Path, *, environment: bool = True, replace: bool = False
+) -> Path:
     """Installs an artifact into a backend directory.
 
     Args:
@@ -26,6 +28,7 @@ def install_artifact(tarball: Path, backends: Path, *, environment: bool = True)
         backends: The backend directory of a server; made when it is not there.
         environment: Whether to make the Python environment as well; its packages are
             downloaded, or taken from the cache of uv.
+        replace: Whether another build may be there, and is replaced.
 
     Returns:
         What the server finds there: ``<backends>/jax``.
@@ -46,6 +49,6 @@ def install_artifact(tarball: Path, backends: Path, *, environment: bool = True)
                 f"{tarball}: expected jax/scripts/install.sh in it, found none; "
                 "make it with ./ci/nox -s package-<release>"
             )
-        options = ["--with-env"] if environment else []
+        options = [*(["--with-env"] if environment else []), *(["--force"] if replace else [])]
         run(["bash", script, "--backends", backends, *options])
     return backends / "jax"

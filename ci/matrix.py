@@ -221,7 +221,7 @@ def matrix(
                 obtain_server(one)
             # The environment is the same for all: made once, and found again the next time.
             newest = dist / served[-1].release / tarball_name(served[-1])
-            environment = install_artifact(newest, OUTPUT / "backends") / "env"
+            environment = install_artifact(newest, OUTPUT / "backends", replace=True) / "env"
             jobs += [
                 Job(
                     one.release,
