@@ -133,6 +133,16 @@ def reproduce(session: nox.Session) -> None:
 
 
 @nox.session
+def tune(session: nox.Session) -> None:
+    """Look for the configuration that serves a model best: of `digits`, or of one that is named.
+
+    `-- MODELS --model mine --concurrency 8 --budget 120`. The plot goes to build/tune.
+    """
+    install(session, "bench")
+    session.run("python", "-m", "ci.tune", *session.posargs)
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """Show the whole way: build, package, install into a stock tritonserver, serve `digits`.
 

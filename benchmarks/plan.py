@@ -31,6 +31,8 @@ class Plan:
         seconds: How long a run measures.
         concurrencies: Of the network; the large model takes the first only.
         large: Whether the large model is measured.
+        batches: Whether this backend's own timers are read.
+        starts: How often a cold and a warm start are measured.
     """
 
     competitors: Sequence[str] = tuple(COMPETITORS)
@@ -39,6 +41,8 @@ class Plan:
     seconds: float = 2.0
     concurrencies: Sequence[int] = CONCURRENCIES
     large: bool = True
+    batches: bool = True
+    starts: int = 3
 
     def cells(self) -> list[Cell]:
         """Everything that is measured, in the order of one round.
@@ -75,6 +79,11 @@ class Plan:
         return sum(self.seconds + OVERHEAD_SECONDS[cell.client] for _, cell in self.runs())
 
 
+QUICK: Final = Plan(
+    clients=("grpc", "wrk"), rounds=3, seconds=1.2, large=False, batches=True, starts=0
+)
+
+
 def _measures(competitor: Competitor, client: str) -> bool:
     if client not in CLIENTS[competitor.kind]:
         return False
@@ -92,6 +101,7 @@ def targets() -> list[Target]:
         ]
         found.append(Target("p50", ("python_backend",), client, 1, 0.7))
         found.append(Target("p99", ("python_backend",), client, 32, 0.8))
+        found.append(Target("p99", ("ours",), client, 32, 3.0, against_figure="p50"))
         found.append(Target("throughput", ("copy_only",), client, 1, 0.9, model=LARGE))
     fastapi = ("fastapi", "fastapi_batching")
     return found + [Target("throughput", fastapi, "wrk", n, 2.0) for n in (8, 32)]
