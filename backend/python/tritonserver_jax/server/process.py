@@ -404,6 +404,10 @@ class TritonServer:
 
     # -- asking -------------------------------------------------------------------------------
 
+    def server_version(self) -> str:
+        """Return what the server says that it is, as in ``2.51.0``."""
+        return str(json.loads(self._expect_ok("GET", "/v2", None))["version"])
+
     def model_index(self) -> list[ModelState]:
         """Return the state of every model version that the server knows of."""
         answer = json.loads(self._expect_ok("POST", "/v2/repository/index", {}))
