@@ -147,6 +147,16 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def reproduce(session: nox.Session) -> None:
+    """Build twice in different circumstances, and show that every byte is the same.
+
+    diffoscope says how, where it is not. `-- --compare A B` compares what is there already.
+    """
+    install(session, "reproduce")
+    session.run("python", "-m", "ci.reproduce", *session.posargs)
+
+
+@nox.session
 def tune(session: nox.Session) -> None:
     """Look for the configuration that serves a model best: of `digits`, or of one that is named.
 

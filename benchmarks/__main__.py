@@ -14,6 +14,7 @@ from rich.console import Console
 from benchmarks import wrk
 from benchmarks.competitors import COMPETITORS
 from benchmarks.errors import BenchmarkError
+from benchmarks.knobs import keep_knobs, measure_knobs
 from benchmarks.plan import CLIENTS, QUICK, Plan
 from benchmarks.plots import draw
 from benchmarks.report import (
@@ -101,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, help="how long each run measures")
     parser.add_argument("--release", default=DEFAULT_RELEASE, help="default: %(default)s")
     parser.add_argument("--artifact", type=Path, help="a tarball to measure, instead of building")
+    parser.add_argument("--knobs", action="store_true", help="the figures of docs/tuning.md")
     parser.add_argument("--runs-only", action="store_true", help="no timers, no starts")
     parser.add_argument("--report", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--from-json", type=Path, help="measure nothing: use an earlier report")
@@ -123,6 +125,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if "wrk" in plan.clients:
                 toolchain.ensure([wrk.requirement()])
             work = prepare(options.release, tarball=options.artifact)
+            if options.knobs:
+                rounds, seconds = options.rounds or 3, options.seconds or 1.2
+                figures = measure_knobs(work, console, rounds=rounds, seconds=seconds)
+                keep_knobs(figures, DIRECTORY, docs=options.report)
+                return 0
             console.print(f"{len(list(plan.runs()))} runs, about {plan.expected_seconds():.0f} s")
             report = run(work, plan, console, lambda one: write(one, DIRECTORY / "report.json"))
     except (*ERRORS, OSError, ValueError) as error:

@@ -33,7 +33,8 @@ def describe_machine() -> dict[str, str]:
     gibibytes = int(_first("/proc/meminfo", r"^MemTotal:\s+(\d+)") or 0) / 2**20
     return {
         "processor": _first("/proc/cpuinfo", r"^model name\s*:\s*(.*)$"),
-        "processors": f"{len(os.sched_getaffinity(0))}, shared by server and client",
+        "processors": str(len(os.sched_getaffinity(0))),
+        "client": "on the same processors as the server",
         "memory": f"{gibibytes:.0f} GiB",
         "virtual": capture(["systemd-detect-virt"]) or "unknown",
         "kernel": platform.release(),

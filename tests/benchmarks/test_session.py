@@ -52,12 +52,12 @@ def test_every_competitor_answers_as_plain_jax_does_and_is_measured(work: Workpl
     assert all(run.measured.p50 <= run.measured.p99 for run in report.runs)
     assert set(report.memory) == set(report.ready_seconds) == set(COMPETITORS)
     assert all(one["pss"] > 10 for one in report.memory.values())
-    (batch,) = report.batches
-    assert {"gather", "run", "send"} <= set(batch.phases)
-    assert 1 <= batch.rows <= 2
+    for batch in report.batches:
+        assert {"gather", "run", "send"} <= set(batch.phases)
+        assert 1 <= batch.rows <= 2
     assert Report.from_json(report.to_json()) == report
     assert len(kept) == 1
-    assert "## Where the time of a batch goes" in document(report)
+    assert "## What was to be reached" in document(report)
 
 
 def test_the_large_model_goes_by_shared_memory(work: Workplace) -> None:
