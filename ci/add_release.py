@@ -363,6 +363,10 @@ def add_release(
         ReleaseDataError: The file would say something that cannot be.
         ServerError: The server of the wheel does not start.
     """
+    if not re.fullmatch(r"\d\d\.\d\d", name):
+        raise AddReleaseError(
+            f'release: expected a name such as "26.09" (year.month), got {name!r}'
+        )
     text = path.read_text(encoding="utf-8")
     known = load_releases(path)
     if (name in known) != update:
