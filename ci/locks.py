@@ -257,7 +257,8 @@ def check_accelerator_locks(folder: Path = LOCKS) -> None:
         path = accelerator_lock_path(accelerator, python, folder)
         if not path.is_file():
             raise LockError(
-                f"{path}: expected what {accelerator} adds to {python}, found none; {remedy}"
+                f"{path}: expected what {accelerator} adds for Python {python}, found none; "
+                f"{remedy}"
             )
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         header = "".join(lines[:_ACCELERATOR_HEADER_LINES])
