@@ -55,6 +55,7 @@ from tritonserver_jax.server.distribution import default_cache_directory
 __all__ = [
     "BASE_IMAGE_ERRORS",
     "PYTHON",
+    "image_id",
     "make_base_image",
     "sdk_headers",
     "stand_in_name",
@@ -154,6 +155,15 @@ def _digest(*texts: str) -> str:
 
 def _find_mmdebstrap() -> str | None:
     return shutil.which("mmdebstrap")
+
+
+def image_id(path: Path) -> str:
+    """Return the id that an engine gives to a file of `make_base_image`."""
+    with tarfile.open(path) as archive:
+        first = archive.next()
+        if first is None or not first.name.endswith(".json"):
+            raise CommandError(f"{path}: is no image of ours; remove it, it is made again")
+        return f"sha256:{first.name.removesuffix('.json')}"
 
 
 def _make_root(path: Path) -> None:
