@@ -29,7 +29,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import sys
 import tarfile
@@ -136,7 +135,7 @@ def make_base_image(release: Release, *, cache_dir: Path | None = None) -> Path:
         entry = server.executable.parents[3]
         image = cache / f"{entry.name}-{_digest(str(LAYOUT), _sha256(root), *contents)}.tar"
         if not image.is_file():
-            for old in cache.glob(f"{release.release}-*.tar"):
+            for old in cache.glob(f"{release.release}-*.tar"):  # of another server or layout
                 old.unlink()
             _make_image(image, root, release, entry)
     return image
@@ -219,13 +218,13 @@ def _make_image(path: Path, root: Path, release: Release, entry: Path) -> None:
         config = json.dumps(_config(release, digest), sort_keys=True).encode()
         fresh = Path(scratch, "image.tar")
         with tarfile.open(fresh, "w", format=tarfile.GNU_FORMAT) as archive:
-            name = hashlib.sha256(config).hexdigest()
+            described = f"{hashlib.sha256(config).hexdigest()}.json"
             manifest = {
-                "Config": f"{name}.json",
+                "Config": described,
                 "RepoTags": [stand_in_name(release)],
                 "Layers": [f"{digest}/layer.tar"],
             }
-            _add_file(archive, f"{name}.json", config, 0o644)
+            _add_file(archive, described, config, 0o644)
             _add_folder(archive, digest)
             _add_from(archive, f"{digest}/layer.tar", layer, 0o644)
             _add_file(archive, "manifest.json", json.dumps([manifest]).encode(), 0o644)
@@ -238,10 +237,7 @@ def _add_server(archive: tarfile.TarFile, release: Release, entry: Path) -> None
     stub = server / "python_backend_stubs" / PYTHON / "triton_python_backend_stub"
     added = {
         target / "TRITON_VERSION": f"{release.server_version}\n".encode(),
-        **{
-            target / "include" / name: text.encode()
-            for name, text in sdk_headers(release).items()
-        },
+        **{target / "include" / name: text.encode() for name, text in sdk_headers(release).items()},
     }
     files: dict[PurePosixPath, Path | bytes] = dict(added)
     for folder in ("bin", "backends", "caches"):
@@ -265,9 +261,7 @@ def _add_server(archive: tarfile.TarFile, release: Release, entry: Path) -> None
 
 
 def _files_below(folder: Path, target: PurePosixPath) -> dict[PurePosixPath, Path]:
-    return {
-        target / path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()
-    }
+    return {target / path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
 
 
 def _entry(name: str, mode: int) -> tarfile.TarInfo:

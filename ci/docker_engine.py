@@ -179,7 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         with docker_engine() as client:
-            print(f"engine: {client.version()['Version']}, data in {client.info()['DockerRootDir']}")
+            print(
+                f"engine: {client.version()['Version']}, data in {client.info()['DockerRootDir']}"
+            )
             print(f"BuildKit: {' '.join(buildkit_client())}")
             if options.run:
                 run(options.run)

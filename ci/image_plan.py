@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final
 
 from ci.locks import ACCELERATORS, accelerator_lock_path
-from tritonserver_jax.artifacts import layout
 from ci.process import ROOT
 from tritonserver_jax import __version__
+from tritonserver_jax.artifacts import layout
 from tritonserver_jax.releases import DEFAULT_RELEASE, Release, find_release, load_releases
 
 __all__ = [
@@ -271,7 +271,12 @@ def bake_file() -> str:
 def _bake_target(name: str, plan: ImagePlan, stage: str, tags: Sequence[str]) -> str:
     arguments = plan.arguments()
     width = max(map(len, arguments))
-    lines = [f'target "{name}" {{', '  inherits = ["_all"]', f'  target   = "{stage}"', "  args = {"]
+    lines = [
+        f'target "{name}" {{',
+        '  inherits = ["_all"]',
+        f'  target   = "{stage}"',
+        "  args = {",
+    ]
     lines += [f"    {key:{width}} = {json.dumps(value)}" for key, value in arguments.items()]
     lines.append("  }")
     if tags:

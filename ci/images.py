@@ -13,12 +13,10 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,19 +28,19 @@ from ci.artifacts import DIST
 from ci.base_image import BASE_IMAGE_ERRORS, make_base_image, stand_in_name
 from ci.build import BuildError, source_date_epoch
 from ci.docker_engine import EngineError, buildkit_client, docker_engine
-from ci.image_plan import CPU, DOCKER, DOCKERFILE, NAME, ImagePlan, PlanError, plan_image
-from ci.process import ROOT, CommandError, fail, run
+from ci.image_plan import CPU, DOCKERFILE, NAME, ImagePlan, PlanError, plan_image
+from ci.image_sizes import Size, record_size
+from ci.process import ROOT, fail, run
 from ci.provenance import source_commit
 from ci.toolchain import Requirement
-from tritonserver_jax.artifacts import layout
 from tritonserver_jax import __version__
+from tritonserver_jax.artifacts import layout
 from tritonserver_jax.releases import DEFAULT_RELEASE, Release, find_release
 
 __all__ = [
     "IMAGE_ERRORS",
     "MOST_ADDED_BYTES",
     "ImageError",
-    "Size",
     "build",
     "build_artifacts",
     "load_stand_in",
@@ -54,8 +52,6 @@ __all__ = [
 
 #: What a `cpu` image may add to its base.
 MOST_ADDED_BYTES: Final = 700_000_000
-#: What the images of the last measurement had; docs/images.md has a table made from it.
-SIZES: Final = DOCKER / "sizes.json"
 CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -72,24 +68,6 @@ IMAGE_ERRORS: Final = (
     ImageError,
     PlanError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How large an image is, in bytes.
-
-    Attributes:
-        image: All of it.
-        base: What it was made from.
-    """
-
-    image: int
-    base: int
-
-    @property
-    def added(self) -> int:
-        """What our layers add."""
-        return self.image - self.base
 
 
 def load_stand_in(client: docker.DockerClient, release: Release) -> str:
@@ -111,7 +89,7 @@ def on_stand_in(plan: ImagePlan, digest: str) -> ImagePlan:
 
 
 def certificates() -> Path | None:
-    """Return the certificate authorities that a build needs: ``$SSL_CERT_FILE``, or the system's."""
+    """Return the certificate authorities for a build: ``$SSL_CERT_FILE``, or the system's."""
     path = Path(os.environ.get("SSL_CERT_FILE") or CERTIFICATES)
     return path if path.is_file() else None
 
@@ -154,9 +132,7 @@ def build(
         CommandError: The builder failed; its output says why.
     """
     names = [f"{NAME}:{tag}" for tag in plan.tags] if tags is None else list(tags)
-    tarball = DIST / plan.release.release / layout.tarball_name(
-        __version__, plan.release.release
-    )
+    tarball = DIST / plan.release.release / layout.tarball_name(__version__, plan.release.release)
     if target == "runtime" and not tarball.is_file():
         raise ImageError(
             f"{tarball}: expected the artifact that the image is made from, found none; "
@@ -194,11 +170,20 @@ def build_artifacts(plan: ImagePlan, output: Path) -> None:
     _run_builder("buildkit", [*command, "."])
 
 
+def build_tools(builder: str) -> None:
+    """Make sure that a builder is there.
+
+    Raises:
+        ToolchainError: It is not, and cannot be installed from here.
+    """
+    if builder == "buildah":
+        needed = Requirement("buildah", "any", "buildah", lambda: shutil.which("buildah"))
+        toolchain.ensure([needed])
+
+
 def _builder(name: str) -> list[str]:
+    build_tools(name)
     if name == "buildah":
-        toolchain.ensure(
-            [Requirement("buildah", "any", "buildah", lambda: shutil.which("buildah"))]
-        )
         # Everything is laid in one time, which makes the layers the same in every build.
         stamp = f"--timestamp={source_date_epoch()}"
         return ["buildah", "bud", "--isolation=chroot", "--format=docker", "--layers=false", stamp]
@@ -232,7 +217,10 @@ def write_sbom(image: str, output: Path) -> None:
     environment = {**os.environ, "SYFT_CHECK_FOR_APP_UPDATE": "false"}
     with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
         fresh = Path(scratch, "sbom.json")
-        run(["syft", "scan", f"docker:{image}", "-q", "-o", f"cyclonedx-json={fresh}"], env=environment)
+        run(
+            ["syft", "scan", f"docker:{image}", "-q", "-o", f"cyclonedx-json={fresh}"],
+            env=environment,
+        )
         content = json.loads(fresh.read_text(encoding="utf-8"))
     # Of this run, not of the image.
     content.pop("serialNumber", None)
@@ -283,25 +271,6 @@ def prepared(
         name = load_stand_in(client, release)
         plan = on_stand_in(plan, str(client.images.get(name).id))
     yield plan
-
-
-def recorded_sizes() -> dict[str, Mapping[str, object]]:
-    """Return what was measured last, by the image's tag."""
-    if not SIZES.is_file():
-        return {}
-    content: dict[str, Mapping[str, object]] = json.loads(SIZES.read_text(encoding="utf-8"))
-    return content
-
-
-def record_size(plan: ImagePlan, measured: Size) -> None:
-    """Keep a measurement for the documentation."""
-    known = recorded_sizes()
-    known[plan.tags[1]] = {
-        "base": re.sub(r":.*", "", plan.base_image.rsplit("/", 1)[-1]),
-        "base_bytes": measured.base,
-        "image_bytes": measured.image,
-    }
-    SIZES.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def check_size(plan: ImagePlan, measured: Size) -> None:
@@ -374,7 +343,7 @@ def _command(client: docker.DockerClient, options: argparse.Namespace) -> None:
             print(f"{name}: {measured.image / 1e6:.0f} MB, {measured.added / 1e6:.0f} of them ours")
             check_size(plan, measured)
             if options.record:
-                record_size(plan, measured)
+                record_size(plan.tags[1], plan.base_image, measured)
             if options.sbom:
                 write_sbom(name, options.sbom)
 
