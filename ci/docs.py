@@ -13,12 +13,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ci.command_docs import command_reference, exit_codes
 from ci.image_sizes import recorded_sizes
 from ci.process import ROOT
 from tritonserver_jax.releases import SUPPORT_LEVELS, load_catalog, load_releases
 from tritonserver_jax.runtime.dtypes import DTYPES
 from tritonserver_jax.runtime.parameters import PARAMETERS, Parameter
 from tritonserver_jax.runtime.settings import SETTINGS
+from tritonserver_jax.variables import VARIABLES
 
 DOCS = ROOT / "docs"
 METRICS_SOURCE = ROOT / "backend" / "src" / "core" / "metrics.cc"
@@ -154,8 +156,10 @@ def _image_sizes() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "commands": command_reference,
     "dtypes": _dtypes,
     "image_sizes": _image_sizes,
+    "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),
     "features": _features,
     "metrics": _metrics,
     "parameters": lambda: _parameters(PARAMETERS),
@@ -164,6 +168,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "settings": lambda: _parameters(SETTINGS),
     "support": lambda: _table(
         ("support", "meaning"), [(f"`{level}`", text) for level, text in SUPPORT_LEVELS.items()]
+    ),
+    "variables": lambda: _table(
+        ("variable", "meaning"), [(f"`{name}`", text) for name, text in VARIABLES.items()]
     ),
 }
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci import build, toolchain, version
+from ci import build, content, toolchain, version
 from ci.process import ROOT, CommandError, fail, run
 
 #: Exported from the group `nox` of uv.lock; ci/nox installs it.
@@ -45,7 +45,7 @@ class Check:
 
     name: str
     check: Callable[[], None]
-    fix: Callable[[], None] | None = None
+    fix: Callable[[], object] | None = None
 
 
 def files(*patterns: str, root: Path = ROOT) -> list[Path]:
@@ -194,6 +194,7 @@ def checks() -> list[Check]:
         Check("images", lambda: _images("--check"), _images),
         Check("dockerfile", _hadolint),
         Check("locks", _locks, _export_all),
+        Check("content", content.check_content_lists, content.write_content_lists),
         Check(
             "clang-format",
             lambda: _clang_format("--dry-run", "--Werror"),
@@ -222,6 +223,7 @@ def lint(selected: Iterable[Check], *, fix: bool = False) -> list[str]:
         except (
             build.BuildError,
             CommandError,
+            content.ContentError,
             toolchain.ToolchainError,
             version.VersionError,
         ) as error:
