@@ -183,7 +183,7 @@ def add_release(session: nox.Session) -> None:
     `-- 26.07 --update --from DIRECTORY` adds what has become known of one that is there;
     `-- --help` lists the facts. What derives from the file is made anew.
     """
-    install(session, "data")
+    install(session, "test")
     session.run("python", "-m", "ci.add_release", *session.posargs)
 
 
