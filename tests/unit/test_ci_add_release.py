@@ -65,7 +65,7 @@ def test_a_release_is_added_at_the_end_and_nothing_else_changes(copy: Path) -> N
         '\n[release."26.09"]\nserver_version = "2.99.0"\nsupport = "image only"\n'
         'ubuntu = "24.04"\npython = "3.12.3"\n'
     )
-    assert lines[0] == '[release."26.09"]'
+    assert "\n".join(lines).strip("\n") == after[len(before) :].strip("\n")
     assert load_releases(copy)["26.09"].support == "image only"
 
 
@@ -130,6 +130,7 @@ def test_what_becomes_known_later_is_added(copy: Path, tmp_path: Path) -> None:
         ("26.09", {"server_version": "2.1.0"}, False, "server_version: expected more than 2.72.0"),
         ("26.09", {"ubuntu": "26.04"}, False, "ubuntu: expected one of those in [ubuntu]"),
         ("26.09", {"backend_api": "1.1"}, False, "backend_api: expected at least 1."),
+        ("next", {}, False, "expected a name such as \"26.09\" (year.month), got 'next'"),
         ("26.13", {}, False, 'expected a name such as "24.10"'),
         ("24.10", {"server_version": "2.50.0"}, True, "and releases.toml says '2.51.0'"),
     ],
