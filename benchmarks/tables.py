@@ -101,9 +101,9 @@ def throughput_rows(found: Mapping[Cell, Measurement], model: str, client: str) 
 
 
 def _other(target: Target) -> str:
-    names = " or ".join(COMPETITORS[name].title for name in target.against)
+    names = COMPETITORS[target.against[0]].title
     if len(target.against) > 1:
-        names = f"the best of {names}"
+        names = f"the best of {names} and its other forms"
     return f"its own {target.against_figure}" if target.against_figure else names
 
 
