@@ -120,10 +120,10 @@ def test_a_model_that_fails_makes_the_container_unhealthy(
     for path in [tmp_path, *list(tmp_path.parents)[:2]]:
         path.chmod(0o755)
     command = ["tritonserver", "--model-repository=/models", "--exit-on-error=false"]
-    # The same check, asked more often and without a period of grace.
+    # The same check, asked more often: long enough for the server to answer, and no longer.
     test = engine.images.get(image).attrs["Config"]["Healthcheck"]["Test"]
     second = 1_000_000_000
-    health = {"test": test, "interval": second, "start_period": second, "retries": 2}
+    health = {"test": test, "interval": second, "start_period": 20 * second, "retries": 3}
     with running(engine, image, tmp_path, command=command, healthcheck=health) as server:
         server.wait_health("unhealthy")
         assert "no weights" in server.log()
