@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import subprocess
 import tarfile
 import time
 import urllib.request
@@ -140,6 +142,18 @@ def test_the_bill_of_materials_names_what_is_in_it_and_is_the_same_twice(
     names = {name for name, _ in named}
     assert ("tritonserver-jax", __version__) in named
     assert {"jax", "jaxlib", "flax", "numpy", "libc6"} <= names
+
+
+def test_compose_understands_what_is_written(models: Path) -> None:
+    def find() -> str | None:
+        return shutil.which("docker-compose")
+
+    toolchain.ensure([Requirement("docker-compose", "any", "docker-compose", find)])
+    command = ["docker-compose", "--file", str(DOCKER / "compose.yaml"), "config"]
+    environment = {**os.environ, "MODELS": str(models)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"{models}:/models:ro" in done.stdout
 
 
 def test_compose_starts_a_server_and_a_prometheus_that_reads_its_metrics(
