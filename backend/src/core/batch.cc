@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data_type.h"
+#include "gpu_gather.h"
 
 namespace triton_jax {
 namespace {
@@ -87,7 +88,8 @@ std::vector<InputShape> Batch::Shapes() const {
   return shapes;
 }
 
-void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffer>* buffers) {
+void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffer>* buffers,
+                   GpuMemory* gpu_memory, int gpu) {
   elements_.resize(shapes.size());
   for (size_t i = 0; i < shapes.size(); ++i) {
     const TensorSpec& spec = model_.inputs[i];
@@ -108,6 +110,13 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
                                                DimsText(shapes[i].dims) + " does not fit in " +
                                                std::to_string(buffer.bytes) + " bytes");
       }
+      if (buffer.lengths != nullptr) {
+        FillLengths(i, buffer);
+      }
+      if (gpu >= 0 && GatherOnGpu(gpu_memory, gpu, requests_, i, shapes[i].dims, *row_bytes,
+                                  &buffer)) {
+        continue;
+      }
       char* destination = buffer.data;
       for (Request* request : requests_) {
         const size_t bytes = *row_bytes * static_cast<size_t>(request->rows());
@@ -119,9 +128,6 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
         destination += bytes;
       }
       RepeatLastRow(buffer.data, filled, buffer.bytes, *row_bytes);
-      if (buffer.lengths != nullptr) {
-        FillLengths(i, buffer);
-      }
     }
   }
 }

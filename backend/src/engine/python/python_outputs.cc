@@ -29,6 +29,8 @@ void PythonOutputs::Take(PyRef results, const ModelDescription& model,
     OutputBuffer& output = outputs->emplace_back();
     if (spec.dtype == DataType::kBytes) {
       TakeElements(result.get(), spec.name, &output);
+    } else if (PyTuple_Check(result.get())) {
+      TakeGpuArray(result.get(), &output);
     } else {
       TakeArray(result.get(), &output);
     }
@@ -46,12 +48,21 @@ void PythonOutputs::TakeArray(PyObject* result, OutputBuffer* output) {
   output->dims = view.ndim == 0 ? Dims{1} : Dims(view.shape, view.shape + view.ndim);
 }
 
-void PythonOutputs::TakeElements(PyObject* result, const std::string& name, OutputBuffer* output) {
-  PyObject* list = nullptr;
+void PythonOutputs::TakeGpuArray(PyObject* result, OutputBuffer* output) {
+  unsigned long long address = 0;
+  unsigned long long bytes = 0;
   PyObject* dims = nullptr;
-  if (PyArg_ParseTuple(result, "O!O!", &PyList_Type, &list, &PyTuple_Type, &dims) == 0) {
+  PyObject* holder = nullptr;  // which lives as long as results_
+  if (PyArg_ParseTuple(result, "KKO!iO", &address, &bytes, &PyTuple_Type, &dims, &output->gpu,
+                       &holder) == 0) {
     ThrowPythonError();
   }
+  output->data = reinterpret_cast<const char*>(static_cast<uintptr_t>(address));
+  output->bytes = bytes;
+  TakeDims(dims, output);
+}
+
+void PythonOutputs::TakeDims(PyObject* dims, OutputBuffer* output) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(dims); ++i) {
     output->dims.push_back(PyLong_AsLongLong(PyTuple_GetItem(dims, i)));
   }
@@ -61,6 +72,15 @@ void PythonOutputs::TakeElements(PyObject* result, const std::string& name, Outp
   if (output->dims.empty()) {
     output->dims.push_back(1);
   }
+}
+
+void PythonOutputs::TakeElements(PyObject* result, const std::string& name, OutputBuffer* output) {
+  PyObject* list = nullptr;
+  PyObject* dims = nullptr;
+  if (PyArg_ParseTuple(result, "O!O!", &PyList_Type, &list, &PyTuple_Type, &dims) == 0) {
+    ThrowPythonError();
+  }
+  TakeDims(dims, output);
   std::vector<char>& serialized = elements_.emplace_back();
   const Py_ssize_t count = PyList_Size(list);
   output->offsets.reserve(static_cast<size_t>(count) + 1);
