@@ -11,9 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci.build import BuildError, build_backend, build_wheel, source_date_epoch
+from ci.build import BuildError, build_backend, build_wheel, check_libraries, source_date_epoch
 from ci.package import PackageError, package
 from ci.process import ROOT, CommandError, fail
+from ci.symbols import SymbolError
 from ci.toolchain import ToolchainError
 from tritonserver_jax.releases import DEFAULT_RELEASE, UnknownReleaseError, find_release
 
@@ -21,11 +22,18 @@ from tritonserver_jax.releases import DEFAULT_RELEASE, UnknownReleaseError, find
 DIST = ROOT / "dist"
 
 #: What may go wrong here, for those who report it in one line.
-ARTIFACT_ERRORS = (BuildError, CommandError, PackageError, ToolchainError, UnknownReleaseError)
+ARTIFACT_ERRORS = (
+    BuildError,
+    CommandError,
+    PackageError,
+    SymbolError,
+    ToolchainError,
+    UnknownReleaseError,
+)
 
 
 def make_artifacts(names: Sequence[str], *, output: Path = DIST) -> dict[str, Path]:
-    """Builds the backend and packs it for each release.
+    """Builds the backend and packs it for each release, after a look whether that can load it.
 
     Args:
         names: The releases, as in ``["23.10", "24.10"]``.
@@ -38,6 +46,8 @@ def make_artifacts(names: Sequence[str], *, output: Path = DIST) -> dict[str, Pa
     epoch = source_date_epoch()
     libraries = build_backend()
     wheel = build_wheel()
+    for name in names:
+        check_libraries(libraries, name)
     return {
         release.release: package(
             release,

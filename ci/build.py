@@ -284,6 +284,8 @@ def check_libraries(libraries: Libraries, name: str) -> None:
     release, releases = find_release(name), load_releases().values()
     symbols.check_core(libraries.core, release, releases)
     symbols.check_functions(libraries.python_engine, release, releases)
+    for library in libraries:
+        symbols.check_system(library, release)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ci.process import ROOT
-from tritonserver_jax.releases import load_releases
+from tritonserver_jax.releases import SUPPORT_LEVELS, load_catalog, load_releases
 from tritonserver_jax.runtime.dtypes import DTYPES
 from tritonserver_jax.runtime.parameters import PARAMETERS, Parameter
 from tritonserver_jax.runtime.settings import SETTINGS
@@ -92,28 +92,63 @@ def _metrics() -> str:
 
 def _releases() -> str:
     return _table(
-        ("release", "server version", "backend API", "Ubuntu", "Python", "CUDA", "tested here"),
+        ("release", "server version", "support", "backend API", "Ubuntu", "Python", "CUDA"),
         [
             (
                 one.release,
                 one.server_version,
+                one.support,
                 str(one.backend_api or "not known"),
                 one.ubuntu,
                 one.python,
                 one.cuda or "not known",
-                "yes" if one.server else "by its API table",
             )
             for one in load_releases().values()
         ],
     )
 
 
+def _images() -> str:
+    return _table(
+        ("release", "server", "SDK"),
+        [
+            (
+                one.release,
+                f"`{one.image}`" + (f"<br>`{one.image_digest}`" if one.image_digest else ""),
+                f"`{one.sdk_image}`"
+                + (f"<br>`{one.sdk_image_digest}`" if one.sdk_image_digest else ""),
+            )
+            for one in load_releases().values()
+        ],
+    )
+
+
+def _features() -> str:
+    catalog = load_catalog()
+    return _table(
+        ("Triton's behaviour", "since", "name in `releases.toml`"),
+        [
+            (
+                text,
+                next(one.release for one in catalog.releases.values() if name in one.features),
+                f"`{name}`",
+            )
+            for name, text in catalog.features.items()
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "dtypes": _dtypes,
+    "features": _features,
     "metrics": _metrics,
     "parameters": lambda: _parameters(PARAMETERS),
+    "release_images": _images,
     "releases": _releases,
     "settings": lambda: _parameters(SETTINGS),
+    "support": lambda: _table(
+        ("support", "meaning"), [(f"`{level}`", text) for level, text in SUPPORT_LEVELS.items()]
+    ),
 }
 
 

@@ -3,7 +3,8 @@
 
 ``setup_env.sh`` installs from them with every hash checked. They are made from the project's
 dependencies with the very versions of ``uv.lock``, so that the environment in the server is the
-one that the tests ran with. The requirements of an example that needs more than that come from
+one that the tests ran with. What a GPU needs besides is resolved against each of them. The
+requirements of an example that needs more than that come from
 ``uv.lock`` too. ``python -m ci.locks`` writes all of them, ``python -m ci.locks --check`` says,
 without network, whether they still fit.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -26,15 +28,19 @@ from typing import Final
 from ci.process import ROOT, CommandError, fail
 
 __all__ = [
+    "ACCELERATORS",
     "EXAMPLES",
     "LOCKS",
     "PYTHONS",
     "LockError",
+    "accelerator_lock_path",
+    "check_accelerator_locks",
     "check_example_requirements",
     "check_locks",
     "example_requirements_path",
     "lock_path",
     "pinned",
+    "write_accelerator_locks",
     "write_example_requirements",
     "write_locks",
 ]
@@ -44,6 +50,9 @@ LOCKS: Final = ROOT / "packaging" / "locks"
 
 #: The Pythons that the backend's environment can have.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+#: What JAX can use beside a CPU, by its extra: each has files for `setup_env.sh --requirements`.
+ACCELERATORS: Final = ("cuda12", "cuda13")
 
 #: The examples that need more than the backend's environment has, and what: a dependency group.
 EXAMPLES: Final = {"equinox_mlp": "equinox", "haiku_mlp": "haiku"}
@@ -58,12 +67,21 @@ _HEADER = """\
 # inputs-sha256: {inputs}
 # content-sha256: {content}
 """
+_ACCELERATOR_HEADER = """\
+# SPDX-License-Identifier: Apache-2.0
+# What jax[{accelerator}] adds to {lock}:
+# setup_env.sh --requirements THIS_FILE
+# Made by `python -m ci.locks` from that file; do not edit.
+# inputs-sha256: {inputs}
+# content-sha256: {content}
+"""
 _EXAMPLE_HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
 # What this example needs beside the backend's environment: setup_env.sh --requirements THIS_FILE
 # Made by `python -m ci.locks` from uv.lock; do not edit.
 """
 _HEADER_LINES: Final = _HEADER.count("\n")
+_ACCELERATOR_HEADER_LINES: Final = _ACCELERATOR_HEADER.count("\n")
 
 
 class LockError(RuntimeError):
@@ -73,6 +91,11 @@ class LockError(RuntimeError):
 def lock_path(python: str, folder: Path = LOCKS) -> Path:
     """Return the lock of one Python, as in ``"3.11"``."""
     return folder / f"requirements-cpu-py{python.replace('.', '')}.txt"
+
+
+def accelerator_lock_path(accelerator: str, python: str, folder: Path = LOCKS) -> Path:
+    """Return what an accelerator adds to the lock of one Python, as in ``"cuda12", "3.11"``."""
+    return folder / f"requirements-{accelerator}-py{python.replace('.', '')}.txt"
 
 
 def _uv(arguments: Sequence[str], cwd: Path) -> str:
@@ -119,9 +142,7 @@ def write_locks(root: Path = ROOT, folder: Path = LOCKS) -> list[Path]:
                 [
                     *("pip", "compile", "requirements.in", "--constraints", "constraints.txt"),
                     *("--python-version", python, "--python-platform", PLATFORM),
-                    *("--generate-hashes", "--only-binary", ":all:", "--no-header"),
-                    *("--no-emit-index-url", "--no-emit-find-links", "--no-emit-build-options"),
-                    *("--no-annotate", "--quiet"),
+                    *_COMPILE,
                 ],
                 Path(scratch),
             )
@@ -167,6 +188,91 @@ def check_locks(root: Path = ROOT, folder: Path = LOCKS) -> None:
             )
 
 
+_COMPILE: Final = (
+    *("--generate-hashes", "--only-binary", ":all:", "--no-header"),
+    *("--no-emit-index-url", "--no-emit-find-links", "--no-emit-build-options"),
+    *("--no-annotate", "--quiet"),
+)
+
+
+def _entries(text: str) -> list[str]:
+    """Split requirements into one distribution each: a name and version, and lines of hashes."""
+    return [entry for entry in re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE) if entry]
+
+
+def _accelerator_inputs(accelerator: str, python: str, pins: dict[str, str]) -> str:
+    return _digest(accelerator, python, PLATFORM, *(f"{k}=={v}" for k, v in sorted(pins.items())))
+
+
+def write_accelerator_locks(folder: Path = LOCKS) -> list[Path]:
+    """Resolve and write what each accelerator adds to each lock; needs the package index.
+
+    A version that was chosen once stays until it no longer fits.
+
+    Args:
+        folder: Where the locks are, and go.
+
+    Raises:
+        LockError: uv is missing, or there is no set of versions that fits.
+    """
+    paths = []
+    for accelerator, python in itertools.product(ACCELERATORS, PYTHONS):
+        lock = lock_path(python, folder)
+        path = accelerator_lock_path(accelerator, python, folder)
+        pins = pinned(lock)
+        with tempfile.TemporaryDirectory() as scratch:
+            wanted = Path(scratch, "requirements.in")
+            wanted.write_text(f"jax[{accelerator}]=={pins['jax']}\n", encoding="utf-8")
+            shutil.copyfile(lock, Path(scratch, "constraints.txt"))
+            if path.is_file():
+                shutil.copyfile(path, Path(scratch, "lock.txt"))
+            resolve = ["pip", "compile", "requirements.in", "--constraints", "constraints.txt"]
+            resolve += ["--python-version", python, "--python-platform", PLATFORM]
+            _uv([*resolve, *_COMPILE, "--output-file", "lock.txt"], Path(scratch))
+            content = Path(scratch, "lock.txt").read_text(encoding="utf-8")
+        added = [entry for entry in _entries(content) if entry.split("==", 1)[0] not in pins]
+        content = "".join(added)
+        header = _ACCELERATOR_HEADER.format(
+            accelerator=accelerator,
+            lock=lock.name,
+            inputs=_accelerator_inputs(accelerator, python, pins),
+            content=_digest(content),
+        )
+        path.write_text(header + content, encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def check_accelerator_locks(folder: Path = LOCKS) -> None:
+    """Check that what accelerators add was made from today's locks and not edited since.
+
+    Args:
+        folder: Where the locks are.
+
+    Raises:
+        LockError: One does not fit; the message names it.
+    """
+    remedy = "run: python -m ci.locks"
+    for accelerator, python in itertools.product(ACCELERATORS, PYTHONS):
+        path = accelerator_lock_path(accelerator, python, folder)
+        if not path.is_file():
+            raise LockError(
+                f"{path}: expected what {accelerator} adds for Python {python}, found none; "
+                f"{remedy}"
+            )
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        header = "".join(lines[:_ACCELERATOR_HEADER_LINES])
+        if (
+            f"# content-sha256: {_digest(''.join(lines[_ACCELERATOR_HEADER_LINES:]))}\n"
+            not in header
+        ):
+            raise LockError(f"{path}: was edited by hand; {remedy}")
+        lock = lock_path(python, folder)
+        inputs = _accelerator_inputs(accelerator, python, pinned(lock))
+        if f"# inputs-sha256: {inputs}\n" not in header:
+            raise LockError(f"{path}: {lock.name} has changed since it was made; {remedy}")
+
+
 def example_requirements_path(example: str, root: Path = ROOT) -> Path:
     """Return the requirements of an example."""
     return root / "examples" / example / "requirements.txt"
@@ -177,9 +283,7 @@ def _example_requirements(example: str, root: Path, folder: Path) -> str:
     export = ["export", "--frozen", "--only-group", EXAMPLES[example], "--no-emit-project"]
     content = _uv([*export, "--no-header", "--no-annotate", "--quiet"], root)
     locked = {name for python in PYTHONS for name in pinned(lock_path(python, folder))}
-    # One distribution each: its name and version, and then its hashes on lines of their own.
-    entries = re.split(r"^(?=[A-Za-z0-9])", content, flags=re.MULTILINE)
-    kept = [entry for entry in entries if entry and entry.split("==", 1)[0] not in locked]
+    kept = [entry for entry in _entries(content) if entry.split("==", 1)[0] not in locked]
     # The platform is the backend's own; a marker that says so adds nothing.
     platform = r" ; platform_machine == 'x86_64' and sys_platform == 'linux'"
     return _EXAMPLE_HEADER + "".join(kept).replace(platform, "")
@@ -234,10 +338,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.check:
             check_locks()
+            check_accelerator_locks()
             check_example_requirements()
             print("the locks fit pyproject.toml and uv.lock")
         else:
-            for path in [*write_locks(), *write_example_requirements()]:
+            for path in [
+                *write_locks(),
+                *write_accelerator_locks(),
+                *write_example_requirements(),
+            ]:
                 print(f"wrote {path.relative_to(ROOT)}: {len(pinned(path))} distributions")
     except (LockError, CommandError) as error:
         return fail(error)

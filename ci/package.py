@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ci.locks import PYTHONS, lock_path, pinned
+from ci.locks import ACCELERATORS, PYTHONS, accelerator_lock_path, lock_path, pinned
 from ci.process import ROOT, capture
 from tritonserver_jax import __version__
 from tritonserver_jax.releases import MINIMUM_BACKEND_API, Release
@@ -128,8 +128,9 @@ def _members(libraries: Sequence[Path], wheel: Path, *, for_tests: bool) -> dict
     for script in ("health_check.py", "install.sh", "setup_env.sh"):
         sources[f"scripts/{script}"] = PACKAGING / "scripts" / script
     for python in PYTHONS:
-        lock = lock_path(python)
-        sources[f"locks/{lock.name}"] = lock
+        accelerators = (accelerator_lock_path(name, python) for name in ACCELERATORS)
+        for lock in (lock_path(python), *accelerators):
+            sources[f"locks/{lock.name}"] = lock
     for library in libraries:
         sources[f"lib/{library.name}"] = library
     if "lib/libtriton_jax.so" not in sources:

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a native library gives to and takes from the server, read from its dynamic symbols.
+"""What a native library gives to and takes from the server and the system, read from its symbols.
 
 Triton opens a backend with every symbol bound at once, so one function that a release does not
-have is enough for the backend not to load there. And whatever a backend exports can clash with
-another backend in the same process.
+have is enough for the backend not to load there; the same holds for the versions of symbols that
+the libraries of its image do not have. And whatever a backend exports can clash with another
+backend in the same process.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from ci.process import capture
+from ci.process import ROOT, capture
 from tritonserver_jax.releases import Release
+
+#: The functions of the oldest release's C API. What was added since is in releases.toml.
+OLDEST_C_API = ROOT / "ci" / "c_api_23.04.txt"
 
 #: What Triton looks up in a backend, and all that the core may export.
 EXPORTED_PREFIX = "TRITONBACKEND_"
@@ -43,18 +49,58 @@ def required(library: Path) -> set[str]:
     return _symbols(library, "--undefined-only")
 
 
+class Versioned(NamedTuple):
+    """A symbol of the system's libraries, in the version that is needed: GLIBC_2.34."""
+
+    name: str
+    family: str
+    version: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.family}_{'.'.join(map(str, self.version))}"
+
+
+_VERSIONED = re.compile(r"\bUND\s+(\w+)@+(GLIBC|GLIBCXX|CXXABI)_([0-9]+(?:\.[0-9]+)*)\b")
+
+
+def versioned(library: Path) -> list[Versioned]:
+    """Returns the symbols of the system's libraries which a library needs, the newest last."""
+    text = capture(["readelf", "--dyn-syms", "--wide", library])
+    if text is None:
+        tool = "readelf is there" if shutil.which("readelf") else "install binutils for readelf"
+        raise SymbolError(f"cannot read the symbol versions of {library} ({tool})")
+    found = [
+        Versioned(name, family, tuple(map(int, version.split("."))))
+        for name, family, version in _VERSIONED.findall(text)
+    ]
+    return sorted(found, key=lambda symbol: (symbol.family, symbol.version, symbol.name))
+
+
+def c_api(release: Release, releases: Iterable[Release]) -> set[str]:
+    """Returns the functions of a release's C API.
+
+    Args:
+        release: The release. Where it is not known what it added, that is left out.
+        releases: All releases, the oldest first.
+    """
+    lines = OLDEST_C_API.read_text(encoding="utf-8").splitlines()
+    functions = {line for line in lines if not line.startswith("#")}
+    for one in releases:
+        functions.update(one.c_api_functions_added or ())
+        if one.release == release.release:
+            break
+    return functions
+
+
 def unknown_to(release: Release, names: Iterable[str], releases: Collection[Release]) -> list[str]:
-    """Returns those of the names which came to the C API after a release.
+    """Returns those of the names which the C API of a release does not have.
 
     Args:
         release: The release that has to provide them.
         names: Names that a library needs.
         releases: All releases, the oldest first.
     """
-    ordered = list(releases)
-    later = ordered[ordered.index(release) + 1 :]
-    added = {name for newer in later for name in newer.c_api_functions_added or ()}
-    return sorted(added.intersection(names))
+    return sorted(set(names) - c_api(release, releases))
 
 
 def check_core(library: Path, release: Release, releases: Collection[Release]) -> None:
@@ -93,4 +139,24 @@ def check_functions(library: Path, release: Release, releases: Collection[Releas
         raise SymbolError(
             f"{library.name} cannot be loaded by {release.release}, which does not have "
             f"{', '.join(newer)}; look these up at run time instead of linking to them"
+        )
+
+
+def check_system(library: Path, release: Release) -> None:
+    """Checks that the image of a release has the system libraries which a library needs.
+
+    Raises:
+        SymbolError: It needs newer ones.
+    """
+    has = release.libraries
+    newest = {"GLIBC": has.glibc, "GLIBCXX": has.glibcxx, "CXXABI": has.cxxabi}
+    newer = [symbol for symbol in versioned(library) if symbol.version > newest[symbol.family]]
+    if newer:
+        levels = ", ".join(f"{name}_{'.'.join(map(str, one))}" for name, one in newest.items())
+        raise SymbolError(
+            f"{library.name} cannot be loaded in the image of {release.release} (Ubuntu "
+            f"{release.ubuntu}), which has {levels} at most: it needs "
+            f"{', '.join(map(str, newer))}. This machine's compiler is newer than that image's: "
+            "define them in backend/src/portability/older_systems.cc, or build in the image of "
+            "the release or another system of its age"
         )

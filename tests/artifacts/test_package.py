@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ci.locks import ACCELERATORS
 from ci.package import PackageError, package, tarball_name
 from ci.process import ROOT
 from tests.artifacts.conftest import EPOCH
@@ -28,7 +29,11 @@ CONTENT = sorted(
         "jax/config.pbtxt",
         "jax/lib/libtriton_jax.so",
         "jax/lib/libtriton_jax_python.so",
-        *(f"jax/locks/requirements-cpu-py{python}.txt" for python in PYTHONS),
+        *(
+            f"jax/locks/requirements-{name}-py{python}.txt"
+            for name in ("cpu", *ACCELERATORS)
+            for python in PYTHONS
+        ),
         "jax/scripts/health_check.py",
         "jax/scripts/install.sh",
         "jax/scripts/setup_env.sh",

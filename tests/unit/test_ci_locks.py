@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from ci.locks import (
+    ACCELERATORS,
     EXAMPLES,
     LOCKS,
     PYTHONS,
     LockError,
+    accelerator_lock_path,
+    check_accelerator_locks,
     check_example_requirements,
     check_locks,
     example_requirements_path,
@@ -38,14 +41,15 @@ def checkout(tmp_path: Path) -> Path:
 def test_the_committed_locks_fit() -> None:
     check_locks()
     assert main(["--check"]) == 0
-    assert sorted(LOCKS.iterdir()) == sorted(lock_path(python) for python in PYTHONS)
+    added = [accelerator_lock_path(name, python) for name in ACCELERATORS for python in PYTHONS]
+    assert sorted(LOCKS.iterdir()) == sorted([*map(lock_path, PYTHONS), *added])
 
 
 def test_every_requirement_is_pinned_and_hashed_and_no_host_is_named() -> None:
-    for python in PYTHONS:
-        text = lock_path(python).read_text()
+    for path in LOCKS.iterdir():
+        text = path.read_text()
         requirements = re.split(r"\n(?=[a-z0-9])", text.split("content-sha256", 1)[1])[1:]
-        assert len(requirements) == len(pinned(lock_path(python))) > 10
+        assert len(requirements) == len(pinned(path)) > 10
         for requirement in requirements:
             assert re.match(r"[a-z0-9.-]+==\S+ \\\n", requirement), requirement
             assert re.findall(r"--hash=sha256:[0-9a-f]{64}", requirement), requirement
@@ -93,6 +97,35 @@ def test_a_missing_lock_is_named(checkout: Path) -> None:
     lock_path("3.14", checkout / "locks").unlink()
     with pytest.raises(LockError, match=r"py314\.txt: expected a lock for Python 3\.14"):
         check_locks(checkout, checkout / "locks")
+
+
+def test_an_accelerator_adds_its_plugin_of_the_same_jax_and_nothing_that_the_lock_has() -> None:
+    for accelerator in ACCELERATORS:
+        for python in PYTHONS:
+            lock = pinned(lock_path(python))
+            added = pinned(accelerator_lock_path(accelerator, python))
+            assert added[f"jax-{accelerator}-plugin"] == lock["jax"]
+            assert any(name.startswith("nvidia-cudnn") for name in added)
+            assert not added.keys() & lock.keys()
+
+
+def test_a_lock_that_changed_makes_what_accelerators_add_to_it_outdated(checkout: Path) -> None:
+    folder = checkout / "locks"
+    check_accelerator_locks(folder)
+    path = lock_path("3.12", folder)
+    path.write_text(re.sub(r"jaxlib==\S+", "jaxlib==0.0.1", path.read_text()))
+    with pytest.raises(LockError, match=r"cuda12-py312\.txt: requirements-cpu-py312\.txt has ch"):
+        check_accelerator_locks(folder)
+
+
+def test_what_an_accelerator_adds_is_not_edited_and_is_there(checkout: Path) -> None:
+    path = accelerator_lock_path("cuda13", "3.13", checkout / "locks")
+    path.write_text(path.read_text().replace("nvidia-nvvm==", "nvidia-nvvm>="))
+    with pytest.raises(LockError, match=r"cuda13-py313\.txt: was edited by hand"):
+        check_accelerator_locks(checkout / "locks")
+    path.unlink()
+    with pytest.raises(LockError, match=r"cuda13-py313\.txt: expected what cuda13 adds"):
+        check_accelerator_locks(checkout / "locks")
 
 
 def test_the_requirements_of_examples_have_nothing_that_a_lock_has(checkout: Path) -> None:
