@@ -48,7 +48,7 @@ class _DlManagedTensor(ctypes.Structure):
     _fields_ = (
         ("tensor", _DlTensor),
         ("manager_context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),  # null: nothing is to be done at the end of it
+        ("deleter", ctypes.c_void_p),  # of the structure; the consumer calls it, on any thread
     )
 
 
@@ -60,13 +60,16 @@ _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
+# The structure is of the C library's memory, whose `free` ends it without Python and its lock.
+_c = ctypes.CDLL(None)
+_malloc = _c.malloc
+_malloc.restype = ctypes.c_void_p
+_malloc.argtypes = (ctypes.c_size_t,)
+_FREE = ctypes.cast(_c.free, ctypes.c_void_p)
+
 
 class SharedInput:
-    """One input of a plan, wherever its bytes are on a device.
-
-    JAX takes it by DLPack's protocol. The structure that JAX reads is made once, and lives as long
-    as this object, which has to outlive the arrays.
-    """
+    """One input of a plan, wherever its bytes are on a device."""
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any], device: jax.Device) -> None:
         """Describe the input.
@@ -90,11 +93,9 @@ class SharedInput:
                 len(shape),
                 _DlDataType(code, 8 * dtype.itemsize, 1),
                 self._shape,
-                None,
-                0,
             ),
             None,
-            None,
+            _FREE,
         )
 
     def array(self, address: int) -> jax.Array:
@@ -106,7 +107,12 @@ class SharedInput:
 
     def __dlpack__(self, **_: Any) -> Any:
         """What JAX asks for; it is complete, so the consumer's stream does not matter."""
-        return _new_capsule(ctypes.addressof(self._managed), b"dltensor", None)
+        size = ctypes.sizeof(self._managed)
+        managed = _malloc(size)
+        if not managed:
+            raise MemoryError
+        ctypes.memmove(managed, ctypes.addressof(self._managed), size)
+        return _new_capsule(managed, b"dltensor", None)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Type and number of the device."""
