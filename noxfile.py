@@ -98,6 +98,17 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def bench(session: nox.Session) -> None:
+    """Compare this backend with its limit and its alternatives, on real servers, in one run.
+
+    `-- --quick` takes some three minutes; `-- --only ours,copy_only` measures some;
+    `-- --clients grpc --rounds 5` measures them in another way. Figures go to build/bench.
+    """
+    install(session, "bench")
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """Show the whole way: build, package, install into a stock tritonserver, serve `digits`.
 

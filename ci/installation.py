@@ -7,11 +7,11 @@ scripts that are shipped are the scripts that are used.
 
 from __future__ import annotations
 
-import tarfile
 import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ci.process import run
+from tritonserver_jax.artifacts import VerificationError, unpack_tarball
 
 
 class InstallationError(RuntimeError):
@@ -37,10 +37,10 @@ def install_artifact(tarball: Path, backends: Path, *, environment: bool = True)
     backends.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tritonserver-jax-") as scratch:
         try:
-            _unpack(tarball, Path(scratch))
-        except (OSError, tarfile.TarError) as error:
+            unpacked = unpack_tarball(tarball, Path(scratch))
+        except (OSError, VerificationError) as error:
             raise InstallationError(f"cannot unpack {tarball}: {error}") from error
-        script = Path(scratch, "jax", "scripts", "install.sh")
+        script = unpacked / "scripts" / "install.sh"
         if not script.is_file():
             raise InstallationError(
                 f"{tarball}: expected jax/scripts/install.sh in it, found none; "
@@ -49,18 +49,3 @@ def install_artifact(tarball: Path, backends: Path, *, environment: bool = True)
         options = ["--with-env"] if environment else []
         run(["bash", script, "--backends", backends, *options])
     return backends / "jax"
-
-
-def _unpack(tarball: Path, directory: Path) -> None:
-    """Unpacks plain files and directories, and refuses everything else.
-
-    Python's own ``filter="data"`` came with 3.11.4, and Debian 12 has 3.11.2.
-    """
-    with tarfile.open(tarball) as archive:
-        for member in archive.getmembers():
-            path = PurePosixPath(member.name)
-            plain = member.isfile() or member.isdir()
-            if not plain or path.is_absolute() or ".." in path.parts:
-                raise tarfile.TarError(f"{member.name!r} is no plain file inside the tarball")
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)
-        archive.extractall(directory)  # noqa: S202 # every member was looked at

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs what was built into the artifact of one release.
 
-``dist/<release>/`` then holds the tarball, ``artifacts.json`` and ``SHA256SUMS``. The tarball is
+``dist/<release>/`` then holds the tarball and all that describes it (`ci.describe`). The tarball is
 one folder, ``jax/``: an operator unpacks it and runs ``scripts/install.sh``. The same inputs give
 the same bytes: members are sorted, belong to nobody, and carry the time of the source.
 """
@@ -12,24 +12,27 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import re
 import tarfile
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ci.describe import Artifact, write_folder
 from ci.locks import ACCELERATORS, PYTHONS, accelerator_lock_path, lock_path, pinned
 from ci.process import ROOT, capture
+from ci.provenance import source_commit
+from ci.sbom import tarball_sbom
 from tritonserver_jax import __version__
+from tritonserver_jax.artifacts import layout
+from tritonserver_jax.artifacts.checksums import format_checksums
+from tritonserver_jax.artifacts.layout import TOP
 from tritonserver_jax.releases import MINIMUM_BACKEND_API, Release
 
 __all__ = ["PackageError", "package", "tarball_name"]
 
 PACKAGING: Final = ROOT / "packaging"
-TOP: Final = "jax"
 
 _PROGRAM: Final = 0o755
 _DATA: Final = 0o644
@@ -50,7 +53,7 @@ class _Member:
 
 def tarball_name(release: Release) -> str:
     """Return the file name of a release's tarball."""
-    return f"tritonserver-jax-{__version__}-triton{release.release}-linux-x86_64.tar.gz"
+    return layout.tarball_name(__version__, release.release)
 
 
 def package(
@@ -79,45 +82,33 @@ def package(
         PackageError: Something is missing, or must not be shipped.
     """
     members = _members(libraries, wheel, for_tests=for_tests)
-    members["BUILD_INFO.json"] = _Member(
-        _json(_build_info(release, libraries, source_date_epoch)), _DATA
-    )
-    members["SHA256SUMS"] = _Member(
-        _checksums({name: member.content for name, member in members.items()}), _DATA
-    )
+    commit = source_commit()
+    info = _build_info(release, libraries, commit, source_date_epoch)
+    members["BUILD_INFO.json"] = _Member(_json(info), _DATA)
+    digests = {name: hashlib.sha256(one.content).hexdigest() for name, one in members.items()}
+    members["SHA256SUMS"] = _Member(format_checksums(digests), _DATA)
     content = _tar_gz(members, source_date_epoch)
-
-    tarball = output / tarball_name(release)
-    listing = _json(
-        {
-            "project_version": __version__,
-            "release": release.release,
-            "server_version": release.server_version,
-            "artifacts": [
-                {
-                    "name": tarball.name,
-                    "kind": "tarball",
-                    "platform": "linux-x86_64",
-                    "size": len(content),
-                    "sha256": hashlib.sha256(content).hexdigest(),
-                }
-            ],
-        }
+    name = tarball_name(release)
+    sbom = tarball_sbom(
+        name,
+        content,
+        {path: member.content for path, member in members.items()},
+        release=release.release,
+        epoch=source_date_epoch,
     )
-    output.mkdir(parents=True, exist_ok=True)
-    for old in output.glob("tritonserver-jax-*.tar.gz"):
-        if old != tarball:
-            old.unlink()  # of another project version: SHA256SUMS would not know it
-    _write(tarball, content)
-    _write(output / "artifacts.json", listing)
-    checksums = _checksums({tarball.name: content, "artifacts.json": listing})
-    _write(output / "SHA256SUMS", checksums)
-    return tarball
+    write_folder(
+        output,
+        [Artifact(name, "tarball", "linux-x86_64", content, sbom)],
+        release=release,
+        commit=commit,
+        epoch=source_date_epoch,
+    )
+    return output / name
 
 
 def _members(libraries: Sequence[Path], wheel: Path, *, for_tests: bool) -> dict[str, _Member]:
     """Collect everything but the two files that describe the rest."""
-    expected = f"tritonserver_jax-{__version__}-py3-none-any.whl"
+    expected = layout.wheel_name(__version__)
     if wheel.name != expected:
         raise PackageError(f"wheel: expected {expected}, got {wheel.name}; build it again")
     sources = {
@@ -168,16 +159,9 @@ def _compiler(library: Path) -> str | None:
     return "; ".join(sorted(set(found))) or None
 
 
-def _source_commit() -> str | None:
-    """Return the commit that was built, marked when the checkout had other changes."""
-    commit = capture(["git", "rev-parse", "HEAD"], cwd=ROOT)
-    if commit is None:
-        return None
-    changes = capture(["git", "status", "--porcelain", "--untracked-files=no"], cwd=ROOT)
-    return f"{commit}-modified" if changes else commit
-
-
-def _build_info(release: Release, libraries: Sequence[Path], epoch: int) -> dict[str, object]:
+def _build_info(
+    release: Release, libraries: Sequence[Path], commit: str | None, epoch: int
+) -> dict[str, object]:
     """Describe the artifact; install.sh reads the top-level strings of it with sed."""
     core = next(library for library in libraries if library.name == "libtriton_jax.so")
     jax = {}
@@ -194,7 +178,7 @@ def _build_info(release: Release, libraries: Sequence[Path], epoch: int) -> dict
         "backend_api_of_release": None if release.backend_api is None else str(release.backend_api),
         "architecture": "x86_64",
         "compiler": _compiler(core),
-        "source_commit": _source_commit(),
+        "source_commit": commit,
         "source_date_epoch": epoch,
         "pythons": list(PYTHONS),
         "jax": jax,
@@ -203,12 +187,6 @@ def _build_info(release: Release, libraries: Sequence[Path], epoch: int) -> dict
 
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
-
-
-def _checksums(files: Mapping[str, bytes]) -> bytes:
-    """Return what ``sha256sum --check`` reads."""
-    lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
-    return "".join(lines).encode()
 
 
 def _tar_gz(members: Mapping[str, _Member], epoch: int) -> bytes:
@@ -234,17 +212,3 @@ def _tar_gz(members: Mapping[str, _Member], epoch: int) -> bytes:
                 entry.size = len(member.content)
                 archive.addfile(entry, io.BytesIO(member.content))
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace a file as a whole."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    fresh = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        fresh.chmod(_DATA)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise

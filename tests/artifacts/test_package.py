@@ -79,8 +79,8 @@ def test_the_same_inputs_give_the_same_bytes(
         output=tmp_path / "elsewhere",
         source_date_epoch=EPOCH,
     )
-    for name in (tarball.name, "artifacts.json", "SHA256SUMS"):
-        assert (again.parent / name).read_bytes() == (tarball.parent / name).read_bytes(), name
+    made = {path.name: path.read_bytes() for path in again.parent.iterdir()}
+    assert made == {path.name: path.read_bytes() for path in tarball.parent.iterdir()}
 
 
 def test_the_checksums_hold_inside_and_beside(tarball: Path, unpacked: Path) -> None:
@@ -109,7 +109,7 @@ def test_build_info_says_what_was_built(unpacked: Path) -> None:
 
 def test_artifacts_json_names_the_tarball(tarball: Path) -> None:
     listing = json.loads((tarball.parent / "artifacts.json").read_text())
-    (entry,) = listing["artifacts"]
+    (entry,) = [one for one in listing["artifacts"] if one["kind"] == "tarball"]
     content = tarball.read_bytes()
     assert entry["name"] == tarball.name == tarball_name(find_release("24.10"))
     assert entry["name"] == f"tritonserver-jax-{__version__}-triton24.10-linux-x86_64.tar.gz"
@@ -135,12 +135,16 @@ def test_a_release_of_unknown_api_level_is_packed_as_unknown(
 def test_an_older_tarball_does_not_stay_beside_the_new_one(
     libraries: Sequence[Path], wheel: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "tritonserver-jax-0.0.1-triton24.10-linux-x86_64.tar.gz").write_bytes(b"old")
+    old = "tritonserver-jax-0.0.1-triton24.10-linux-x86_64.tar.gz"
+    for name in (old, f"{old}.cdx.json", "SHA256SUMS.sig", "provenance.intoto.jsonl"):
+        (tmp_path / name).write_bytes(b"old")
     release = find_release("24.10")
     made = package(
         release, libraries=libraries, wheel=wheel, output=tmp_path, source_date_epoch=EPOCH
     )
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["SHA256SUMS", "artifacts.json", made.name]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        *("SHA256SUMS", "artifacts.json", "provenance.json", made.name, f"{made.name}.cdx.json")
+    ]
 
 
 def test_what_is_not_fit_to_be_shipped_is_refused(
