@@ -28,6 +28,29 @@ Dims Padded(const TensorSpec& spec, const Dims& dims) {
   return padded;
 }
 
+// Requests of different lengths run together as long as they take no more than so many times the
+// memory that they take apart. Two long in different dimensions would take the product of both.
+constexpr size_t kMostPadding = 8;
+// ... unless that is so little that running them apart costs more.
+constexpr size_t kLittlePadding = size_t{1} << 20;
+
+// Ragged strings are not padded, so their numbers have to agree.
+bool IsPadded(const TensorSpec& spec) { return spec.ragged && spec.dtype != DataType::kBytes; }
+
+// No more than 2**48, which no machine has, so that sums of them do not overflow.
+size_t PaddedBytes(const TensorSpec& spec, const Dims& dims, int64_t rows) {
+  Dims padded = Padded(spec, dims);
+  padded.insert(padded.begin(), rows);
+  constexpr size_t kMost = size_t{1} << 48;
+  return std::min(TensorBytes(spec.dtype, padded).value_or(kMost), kMost);
+}
+
+void GrowTo(const Dims& dims, Dims* largest) {
+  for (size_t d = 0; d < largest->size(); ++d) {
+    (*largest)[d] = std::max((*largest)[d], dims[d]);
+  }
+}
+
 // Fills `bytes` bytes up with copies of the last of the `filled` ones' rows; with zeros if there is
 // no row.
 void RepeatLastRow(char* data, size_t filled, size_t bytes, size_t row_bytes) {
@@ -56,9 +79,17 @@ bool Batch::Takes(const Request& request) const {
     if (shape.present != shapes_[i].present) {
       return false;
     }
-    // Strings are not padded, so their numbers have to agree.
-    const bool ragged = spec.ragged && spec.dtype != DataType::kBytes;
-    if (!ragged && Padded(spec, shape.dims) != Padded(spec, shapes_[i].dims)) {
+    if (!IsPadded(spec)) {
+      if (Padded(spec, shape.dims) != Padded(spec, shapes_[i].dims)) {
+        return false;
+      }
+      continue;
+    }
+    Dims largest = shapes_[i].dims;
+    GrowTo(shape.dims, &largest);
+    const size_t together = PaddedBytes(spec, largest, rows_ + request.rows());
+    const size_t own = PaddedBytes(spec, shape.dims, request.rows());
+    if (together > kLittlePadding && together / kMostPadding > apart_[i] + own) {
       return false;
     }
   }
@@ -68,12 +99,15 @@ bool Batch::Takes(const Request& request) const {
 void Batch::Add(Request* request) {
   if (requests_.empty()) {
     shapes_ = request->shapes();
+    apart_.resize(shapes_.size());
   } else {
     for (size_t i = 0; i < shapes_.size(); ++i) {
-      Dims& largest = shapes_[i].dims;
-      for (size_t d = 0; d < largest.size(); ++d) {
-        largest[d] = std::max(largest[d], request->shapes()[i].dims[d]);
-      }
+      GrowTo(request->shapes()[i].dims, &shapes_[i].dims);
+    }
+  }
+  for (size_t i = 0; i < shapes_.size(); ++i) {
+    if (IsPadded(model_.inputs[i])) {
+      apart_[i] += PaddedBytes(model_.inputs[i], request->shapes()[i].dims, request->rows());
     }
   }
   requests_.push_back(request);

@@ -37,6 +37,7 @@ class Batch {
   const ModelDescription& model_;
   std::vector<Request*> requests_;
   std::vector<InputShape> shapes_;           // the largest of each dimension so far
+  std::vector<size_t> apart_;                // bytes of the requests' ragged inputs, if run apart
   std::vector<std::vector<char>> elements_;  // of BYTES inputs
   int64_t rows_ = 0;
 };

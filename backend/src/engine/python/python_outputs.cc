@@ -3,12 +3,45 @@
 #include "python_outputs.h"
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 
 #include "python_error.h"
 
 namespace triton_jax {
+namespace {
+
+// The length before each element: 4 bytes, little-endian, as is every platform of Triton.
+constexpr size_t kPrefixBytes = sizeof(uint32_t);
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lengths are copied as they are");
+
+struct Element {
+  const char* data;
+  size_t bytes;
+};
+
+// The bytes of a bytes object, which is borrowed and keeps them.
+Element ElementOf(PyObject* object, const std::string& name) {
+  char* data = nullptr;
+  Py_ssize_t bytes = 0;
+  if (PyBytes_AsStringAndSize(object, &data, &bytes) != 0) {
+    PyErr_Clear();
+    const PyRef type(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(object))));
+    const char* text = type ? PyUnicode_AsUTF8AndSize(type.get(), nullptr) : nullptr;
+    PyErr_Clear();
+    throw StatusError(Code::kInternal, "output '" + name + "': expected elements of type bytes, got " +
+                                           (text == nullptr ? "another type" : text));
+  }
+  if (static_cast<uint64_t>(bytes) > std::numeric_limits<uint32_t>::max()) {
+    throw StatusError(Code::kInternal, "output '" + name + "': an element has " +
+                                           std::to_string(bytes) +
+                                           " bytes, more than a BYTES tensor can hold");
+  }
+  return {data, static_cast<size_t>(bytes)};
+}
+
+}  // namespace
 
 void PythonOutputs::Take(PyRef results, const ModelDescription& model,
                          std::vector<OutputBuffer>* outputs) {
@@ -81,38 +114,28 @@ void PythonOutputs::TakeElements(PyObject* result, const std::string& name, Outp
     ThrowPythonError();
   }
   TakeDims(dims, output);
-  std::vector<char>& serialized = elements_.emplace_back();
+  // First how long all of it is, and where it comes from; then one copy of each into its place.
   const Py_ssize_t count = PyList_Size(list);
+  std::vector<Element> elements;
+  elements.reserve(static_cast<size_t>(count));
   output->offsets.reserve(static_cast<size_t>(count) + 1);
+  size_t total = 0;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* element = PyList_GetItem(list, i);  // borrowed
-    char* data = nullptr;
-    Py_ssize_t bytes = 0;
-    if (PyBytes_AsStringAndSize(element, &data, &bytes) != 0) {
-      PyErr_Clear();
-      const PyRef type(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element))));
-      const char* text = type ? PyUnicode_AsUTF8AndSize(type.get(), nullptr) : nullptr;
-      PyErr_Clear();
-      throw StatusError(Code::kInternal, "output '" + name +
-                                             "': expected elements of type bytes, "
-                                             "got " +
-                                             (text == nullptr ? "another type" : text));
-    }
-    if (static_cast<uint64_t>(bytes) > std::numeric_limits<uint32_t>::max()) {
-      throw StatusError(Code::kInternal, "output '" + name + "': an element has " +
-                                             std::to_string(bytes) +
-                                             " bytes, more than a BYTES tensor can hold");
-    }
-    output->offsets.push_back(serialized.size());
-    const auto length = static_cast<uint32_t>(bytes);
-    for (unsigned int shift = 0; shift < 32; shift += 8) {
-      serialized.push_back(static_cast<char>((length >> shift) & 0xFFU));
-    }
-    serialized.insert(serialized.end(), data, data + bytes);
+    const Element& element = elements.emplace_back(ElementOf(PyList_GetItem(list, i), name));
+    output->offsets.push_back(total);
+    total += kPrefixBytes + element.bytes;
   }
-  output->offsets.push_back(serialized.size());
-  output->data = serialized.data();
-  output->bytes = serialized.size();
+  output->offsets.push_back(total);
+  // Without zeros beforehand, which a vector would write.
+  char* next = elements_.emplace_back(new char[total]).get();
+  output->data = next;
+  output->bytes = total;
+  for (const Element& element : elements) {
+    const auto length = static_cast<uint32_t>(element.bytes);
+    std::memcpy(next, &length, kPrefixBytes);
+    std::memcpy(next + kPrefixBytes, element.data, element.bytes);
+    next += kPrefixBytes + element.bytes;
+  }
 }
 
 void PythonOutputs::Release() {

@@ -4,7 +4,8 @@
 
 #pragma once
 
-#include <deque>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
@@ -30,7 +31,7 @@ class PythonOutputs {
 
   PyRef results_;
   std::vector<Py_buffer> views_;
-  std::deque<std::vector<char>> elements_;  // a deque: growing it moves nothing
+  std::vector<std::unique_ptr<char[]>> elements_;
 };
 
 }  // namespace triton_jax
