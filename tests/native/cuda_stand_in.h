@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for the driver of NVIDIA's GPUs: a library by its name (libcuda.so.1) with the functions
-// that the core uses. See triton_stand_in.h for why it is here.
+// Stands in for the driver of NVIDIA's GPUs: a library by its name (libcuda.so.1) with the
+// functions that the core uses. See triton_stand_in.h for why it is here.
 //
 // It is stricter than a GPU. Its memory cannot be touched by the host: at its addresses is nothing,
 // and what is there is kept elsewhere. Every copy happens when its stream is waited for, and not

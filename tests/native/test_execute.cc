@@ -119,7 +119,8 @@ TEST_CASE_FIXTURE(CleanLedger, "ragged requests are one run") {
   }
 }
 
-TEST_CASE_FIXTURE(CleanLedger, "ragged requests run apart where together they take far more memory") {
+TEST_CASE_FIXTURE(CleanLedger,
+                  "ragged requests run apart where together they take far more memory") {
   auto script = OneDimension(DataType::kFp32, -1);
   for (triton_jax::TensorSpec* spec :
        {&script->description.inputs[0], &script->description.outputs[0]}) {

@@ -94,8 +94,7 @@ TEST_CASE_FIXTURE(TwoGpus, "an instance on the CPU takes and gives what is on GP
   const OnGpu end(&pieces, 1, 1, 3);
   requests[2].output_memory = TRITONSERVER_MEMORY_GPU;
   requests[2].output_gpu = 1;
-  CHECK(
-      served.instance->Execute({&requests[0], &requests[1], &requests[2], &requests[3]}).ok());
+  CHECK(served.instance->Execute({&requests[0], &requests[1], &requests[2], &requests[3]}).ok());
   for (const Request& request : requests) {
     CHECK(request.answer().status.message() == "");
     CHECK(request.answer().outputs.at("y") == Floats({2, 2}, {1, 2, 3, 4}));
@@ -155,9 +154,9 @@ TEST_CASE_FIXTURE(TwoGpus, "what one request has as it is wanted is not copied")
   // One copy each, from device to device: the output.
   CHECK(CudaCalls("cuMemcpyDtoDAsync_v2") == 2);
   CHECK(CudaCalls("cuMemcpyHtoDAsync_v2") + CudaCalls("cuMemcpyDtoHAsync_v2") == 0);
-  CHECK_FALSE(run(Floats({2, 2}, {1, 2, 3, 4}), 0, 4));              // not aligned
-  CHECK_FALSE(run(Floats({2, 2}, {1, 2, 3, 4}), 1, 0));              // another GPU
-  CHECK_FALSE(run(Floats({3, 2}, {1, 2, 3, 4, 5, 6}), 0, 0));        // has to be padded
+  CHECK_FALSE(run(Floats({2, 2}, {1, 2, 3, 4}), 0, 4));        // not aligned
+  CHECK_FALSE(run(Floats({2, 2}, {1, 2, 3, 4}), 1, 0));        // another GPU
+  CHECK_FALSE(run(Floats({3, 2}, {1, 2, 3, 4, 5, 6}), 0, 0));  // has to be padded
   CHECK(CudaCalls("cuMemcpyHtoDAsync_v2") + CudaCalls("cuMemcpyDtoHAsync_v2") == 0);
 }
 
@@ -176,8 +175,7 @@ TEST_CASE_FIXTURE(TwoGpus, "requests are gathered on the GPU, and each gets its 
   requests[1].output_memory = TRITONSERVER_MEMORY_CPU_PINNED;
   requests[2].output_memory = TRITONSERVER_MEMORY_GPU;
   requests[2].output_gpu = 1;
-  CHECK(
-      served.instance->Execute({&requests[0], &requests[1], &requests[2], &requests[3]}).ok());
+  CHECK(served.instance->Execute({&requests[0], &requests[1], &requests[2], &requests[3]}).ok());
   for (const Request& request : requests) {
     CHECK(request.answer().status.message() == "");
     CHECK(request.answer().outputs.at("y").shape == request.inputs.at("x").shape);
@@ -211,8 +209,7 @@ TEST_CASE_FIXTURE(TwoGpus, "ragged requests are padded on the GPU, and their out
   script->description.outputs[0].follows = {0, 1, 2};
   Served served(script);
   std::array<Request, 3> requests;
-  const std::array<std::vector<int64_t>, 3> shapes{
-      {{2, 2, 3, 2}, {1, 3, 1, 4}, {1, 1, 2, 0}}};
+  const std::array<std::vector<int64_t>, 3> shapes{{{2, 2, 3, 2}, {1, 3, 1, 4}, {1, 1, 2, 0}}};
   std::vector<OnGpu> placed;
   for (size_t i = 0; i < requests.size(); ++i) {
     size_t count = 1;

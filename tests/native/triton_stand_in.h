@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stands in for the server: the part of Triton's C API that the core uses, inside the process of a
-// test. Here, in engine_stand_in.h and in cuda_stand_in.h, and nowhere else in the project, something
-// stands in for what is real, because sanitizers, fuzzers and failures on demand need both sides of the core in
-// one hand. What is shown with it is shown of the core alone; the tests of tests/integration have
-// real servers.
+// test. Here, in engine_stand_in.h and in cuda_stand_in.h, and nowhere else in the project,
+// something stands in for what is real, because sanitizers, fuzzers and failures on demand need
+// both sides of the core in one hand. What is shown with it is shown of the core alone; the tests
+// of tests/integration have real servers.
 //
 // It keeps a ledger: what is alive, and what the core did that a server would not forgive.
 

@@ -32,7 +32,7 @@ Dims Padded(const TensorSpec& spec, const Dims& dims) {
 // memory that they take apart. Two long in different dimensions would take the product of both.
 constexpr size_t kMostPadding = 8;
 // ... unless that is so little that running them apart costs more.
-constexpr size_t kLittlePadding = size_t{1} << 20;
+constexpr size_t kLittlePadding = size_t{1} << 20U;
 
 // Ragged strings are not padded, so their numbers have to agree.
 bool IsPadded(const TensorSpec& spec) { return spec.ragged && spec.dtype != DataType::kBytes; }
@@ -41,7 +41,7 @@ bool IsPadded(const TensorSpec& spec) { return spec.ragged && spec.dtype != Data
 size_t PaddedBytes(const TensorSpec& spec, const Dims& dims, int64_t rows) {
   Dims padded = Padded(spec, dims);
   padded.insert(padded.begin(), rows);
-  constexpr size_t kMost = size_t{1} << 48;
+  constexpr size_t kMost = size_t{1} << 48U;
   return std::min(TensorBytes(spec.dtype, padded).value_or(kMost), kMost);
 }
 
@@ -147,8 +147,8 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
       if (buffer.lengths != nullptr) {
         FillLengths(i, buffer);
       }
-      if (gpu >= 0 && GatherOnGpu(gpu_memory, gpu, requests_, i, shapes[i].dims, *row_bytes,
-                                  &buffer)) {
+      if (gpu >= 0 &&
+          GatherOnGpu(gpu_memory, gpu, requests_, i, shapes[i].dims, *row_bytes, &buffer)) {
         continue;
       }
       char* destination = buffer.data;

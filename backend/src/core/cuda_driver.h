@@ -2,7 +2,8 @@
 //
 // The part of the CUDA driver's C API that copies between memory of GPUs and of the host, declared
 // by us: names, types and values of the binary interface. The driver's library is looked for at run
-// time: nothing is linked with CUDA, and without a driver the backend serves from the host's memory.
+// time: nothing is linked with CUDA, and without a driver the backend serves from the host's
+// memory.
 
 #pragma once
 
@@ -68,8 +69,8 @@ struct CudaDriver {
   CudaResult (*error_name)(CudaResult result, const char** name) = nullptr;
 };
 
-// Opens the driver's library and finds its functions. False, with the reason, where it is not there,
-// lacks one of them, or has no GPU. Never closed: the driver keeps threads.
+// Opens the driver's library and finds its functions. False, with the reason, where it is not
+// there, lacks one of them, or has no GPU. Never closed: the driver keeps threads.
 bool OpenCudaDriver(const char* library, CudaDriver* driver, std::string* reason);
 
 }  // namespace triton_jax

@@ -194,16 +194,15 @@ void GpuMemory::CopyRegion(const Place& from, const Dims& from_dims, const Place
 }
 
 void GpuMemory::CopyAxis(const Place& from, const Dims& from_dims, const Place& to,
-                         const Dims& to_dims, const Dims& dims, size_t element_bytes,
-                         size_t axis) {
+                         const Dims& to_dims, const Dims& dims, size_t element_bytes, size_t axis) {
   const size_t from_stride = Stride(from_dims, axis, element_bytes);
   const size_t to_stride = Stride(to_dims, axis, element_bytes);
   const auto count = static_cast<size_t>(dims[axis]);
   if (InOnePiece(from_dims, to_dims, dims, axis)) {
     Copy(from, to, count * from_stride);
   } else if (InOnePiece(from_dims, to_dims, dims, axis + 1)) {
-    const size_t width = static_cast<size_t>(dims[axis + 1]) *
-                         Stride(from_dims, axis + 1, element_bytes);
+    const size_t width =
+        static_cast<size_t>(dims[axis + 1]) * Stride(from_dims, axis + 1, element_bytes);
     CopyRows(from, from_stride, to, to_stride, width, count);
   } else {
     for (size_t i = 0; i < count; ++i) {
@@ -247,6 +246,7 @@ char* GpuMemory::Buffer(int gpu, size_t number, size_t bytes) {
       return nullptr;
     }
     Check(result, "allocating memory", gpu);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is how the driver says where memory is
     buffer = {reinterpret_cast<char*>(pointer), bytes};
   }
   return buffer.data;

@@ -3,8 +3,8 @@
 // Copies between memory of GPUs and of the host, for one model instance.
 //
 // Who waits for whom: what a caller is handed in a GPU's memory (a request's input, an engine's
-// output) is complete; what is copied here is complete after Wait. Copies go through a stream of the
-// instance's own on each GPU, so that no instance waits for another one.
+// output) is complete; what is copied here is complete after Wait. Copies go through a stream of
+// the instance's own on each GPU, so that no instance waits for another one.
 
 #pragma once
 
@@ -85,7 +85,7 @@ class GpuMemory {
   const CudaDriver driver_;
   std::map<int, Device> devices_;
   std::map<std::pair<int, size_t>, Allocation> buffers_;
-  std::vector<Allocation> pinned_;  // of the host
+  std::vector<Allocation> pinned_;              // of the host
   std::map<const char*, const char*> on_host_;  // by where an output is on its GPU
 };
 

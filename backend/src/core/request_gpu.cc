@@ -26,8 +26,8 @@ bool Request::IsOnGpu(size_t index) const {
     uint64_t bytes = 0;
     TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
     int64_t type_id = 0;
-    const Status status = FromTriton(
-        TRITONBACKEND_InputBuffer(inputs_[index], i, &buffer, &bytes, &type, &type_id));
+    const Status status =
+        FromTriton(TRITONBACKEND_InputBuffer(inputs_[index], i, &buffer, &bytes, &type, &type_id));
     if (status.ok() && type == TRITONSERVER_MEMORY_GPU) {
       return true;
     }
@@ -48,8 +48,7 @@ std::vector<InputPiece> Request::Pieces(size_t index) const {
     uint64_t bytes = 0;
     TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
     int64_t type_id = 0;
-    ThrowIfError(
-        TRITONBACKEND_InputBuffer(inputs_[index], i, &buffer, &bytes, &type, &type_id));
+    ThrowIfError(TRITONBACKEND_InputBuffer(inputs_[index], i, &buffer, &bytes, &type, &type_id));
     const bool on_gpu = type == TRITONSERVER_MEMORY_GPU;
     if (on_gpu && gpu_memory_ == nullptr) {
       throw StatusError(Code::kUnsupported,

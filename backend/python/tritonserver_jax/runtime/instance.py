@@ -125,8 +125,7 @@ class Instance:
     ) -> None:
         """Set up, compile every batch size that is known beforehand, and run the author's samples.
 
-        Args:
-            gpu_memory: whether the C++ side copies from and to memory of GPUs.
+        With `gpu_memory`, the C++ side copies from and to memory of GPUs.
 
         Raises:
             BackendError: where a batch size does not compile or run, or a sample does not run.
@@ -478,7 +477,7 @@ class Instance:
                 for spec, array in zip(self._outputs, gpu.outputs_ready(outputs), strict=True)
             ]
         return [
-            _export(spec, _host_output(array, rows) if spec.dtype.is_bytes else array)
+            _export(spec, _first_rows(array, rows) if spec.dtype.is_bytes else array)
             for spec, array in zip(self._outputs, outputs, strict=True)
         ]
 
@@ -527,6 +526,13 @@ def _export(spec: TensorSpec, array: Any) -> Any:
     if isinstance(array, np.ndarray) and not array.dtype.isnative:
         return array.astype(spec.dtype.numpy)
     return array
+
+
+def _first_rows(array: Any, rows: int | None) -> Any:
+    """Of strings or an array; all where there is no batch."""
+    if isinstance(array, Strings):
+        return Strings(*(np.asarray(half)[:rows] for half in array)) if rows is not None else array
+    return _host_output(array, rows)
 
 
 def _host_output(array: Any, rows: int | None) -> Array:

@@ -281,10 +281,9 @@ PythonModel::~PythonModel() {
 Status PythonModel::CreateInstance(const InstanceSpec& spec, std::unique_ptr<Instance>* instance) {
   return CatchStatus([&] {
     const Gil gil;
-    PyRef made = CheckPython(PyObject_CallMethod(model_.get(), "create_instance", "siii",
-                                                 spec.name.c_str(), static_cast<int>(spec.kind),
-                                                 static_cast<int>(spec.device_id),
-                                                 static_cast<int>(spec.gpu_memory)));
+    PyRef made = CheckPython(PyObject_CallMethod(
+        model_.get(), "create_instance", "siii", spec.name.c_str(), static_cast<int>(spec.kind),
+        static_cast<int>(spec.device_id), static_cast<int>(spec.gpu_memory)));
     *instance = std::make_unique<PythonInstance>(std::move(made), description_);
   });
 }
