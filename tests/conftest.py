@@ -88,13 +88,23 @@ def backend(pytestconfig: pytest.Config, backend_of: Callable[[str], Backend]) -
 
 
 @pytest.fixture(scope="session")
-def gpu_backend(pytestconfig: pytest.Config, backend: Backend) -> Backend:
+def gpu_backend(
+    pytestconfig: pytest.Config, request: pytest.FixtureRequest, shared_directory: Path
+) -> Backend:
     """The installed backend with an environment that has a GPU; skips where there is none."""
     given: Path | None = pytestconfig.getoption("--gpu-environment")
-    environment = backend.environment if given is None else given.resolve()
-    if not gpus(environment):
-        pytest.skip(f"JAX has no GPU in {environment}")
-    return dataclasses.replace(backend, environment=environment)
+    if given is None:
+        backend: Backend = request.getfixturevalue("backend")
+    else:
+        # No other environment is made, which takes a network: this one may be without.
+        release: str = pytestconfig.getoption("--release")
+        dist: Path = pytestconfig.getoption("--backend-dist")
+        shared = shared_directory / "gpu"
+        shared.mkdir(exist_ok=True)
+        backend = installed_backend(dist.resolve(), release, release, shared, given.resolve())
+    if not gpus(backend.environment):
+        pytest.skip(f"JAX has no GPU in {backend.environment}")
+    return backend
 
 
 @pytest.fixture(scope="session")
