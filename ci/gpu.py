@@ -55,8 +55,12 @@ def environment_from_lock(installed: Path, accelerator: str) -> Path:
     if not lock.is_file():
         lock = ROOT / "packaging" / "locks" / lock.name
     script = installed / "scripts" / "setup_env.sh"
-    options = ["--env", environment, "--python", sys.executable, "--requirements", lock]
-    run(["bash", script, *options])
+    run(
+        [
+            *("bash", script, "--env", environment),
+            *("--python", sys.executable, "--requirements", lock),
+        ]
+    )
     return environment
 
 
@@ -133,7 +137,7 @@ def run_gpu_tests(
         [
             *(sys.executable, "-m", "pytest", "tests/integration", "-m", "gpu"),
             *(f"--backend-dist={dist}", f"--release={release}"),
-            *(f"--gpu-environment={environment}", *arguments),
+            *(f"--environment={environment}", *arguments),
         ]
     )
 

@@ -79,7 +79,12 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def installed_backend(
-    dist: Path, release: str, environment_of: str, shared: Path, environment: Path | None = None
+    dist: Path,
+    release: str,
+    environment_of: str,
+    shared: Path,
+    *,
+    environment: Path | None = None,
 ) -> Backend:
     """Install the artifact of a release, unless another worker of this run did already.
 
@@ -89,7 +94,7 @@ def installed_backend(
         environment_of: The release whose installation also gets the Python environment; the
             others use that one, which is the same for all.
         shared: A folder that all workers of the run share.
-        environment: A Python environment to use instead of any that is installed.
+        environment: One that was made before: then none is made.
     """
     tarball = dist / release / tarball_name(find_release(release))
     if not tarball.is_file():
@@ -101,12 +106,11 @@ def installed_backend(
     with _locked(shared / f"{release}.lock"):
         done = shared / f"{release}.json"
         if not done.exists():
-            with_environment = environment is None and release == environment_of
-            install_artifact(tarball, directory, environment=with_environment)
+            wanted = environment is None and release == environment_of
+            install_artifact(tarball, directory, environment=wanted)
             done.write_text(json.dumps({"pid": os.getpid()}))
-    if environment is not None:
-        return Backend(release, directory, environment, distribution)
-    if release != environment_of:
-        installed_backend(dist, environment_of, environment_of, shared)
-    environment = shared / environment_of / "backends" / "jax" / "env"
+    if environment is None:
+        if release != environment_of:
+            installed_backend(dist, environment_of, environment_of, shared)
+        environment = shared / environment_of / "backends" / "jax" / "env"
     return Backend(release, directory, environment, distribution)
