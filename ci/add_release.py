@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import hashlib
 import json
 import os
@@ -405,8 +406,8 @@ def add_release(
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
-    old = text.splitlines()
-    return [line for line in changed.splitlines() if line not in old]
+    compared = difflib.unified_diff(text.splitlines(), changed.splitlines(), lineterm="", n=0)
+    return [line[1:] for line in compared if line.startswith("+") and not line.startswith("+++")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -65,7 +65,7 @@ def test_a_release_is_added_at_the_end_and_nothing_else_changes(copy: Path) -> N
         '\n[release."26.09"]\nserver_version = "2.99.0"\nsupport = "image only"\n'
         'ubuntu = "24.04"\npython = "3.12.3"\n'
     )
-    assert lines[0] == '[release."26.09"]'
+    assert "\n".join(lines).strip("\n") == after[len(before) :].strip("\n")
     assert load_releases(copy)["26.09"].support == "image only"
 
 

@@ -159,6 +159,7 @@ class _Bench:
         self._tell = tell
         self._began = time.monotonic()
         self._loaded: Candidate | None = None
+        self.measurements = 0
         self.config: Mapping[str, Any] = {}
 
     def spent(self) -> float:
@@ -188,6 +189,7 @@ class _Bench:
             shapes=self._options.shapes,
         )
         url = self._server.http_url if http else self._server.grpc_url
+        self.measurements += 1
         trial.measured.append(self._analyzer.measure(url, load))
         self._tell(f"{what}: {trial.candidate}", trial.measured[-1], share)
 
@@ -232,7 +234,7 @@ def _finals(bench: _Bench, result: Result, options: Options) -> None:
     contestants = [Trial(Candidate()), *result.finalists]
     for number in range(options.rounds):
         enough = number >= _LEAST_ROUNDS
-        per_round = (bench.spent() / (len(result.tried) + 2)) * len(contestants)
+        per_round = bench.spent() / bench.measurements * len(contestants)
         if enough and bench.spent() + per_round > options.budget:
             break
         for trial in contestants if number % 2 == 0 else reversed(contestants):
