@@ -15,7 +15,9 @@ from tritonserver_jax.installation import InstallationError
 __all__ = ["InstallationError", "install_artifact"]
 
 
-def install_artifact(tarball: Path, backends: Path, *, environment: bool = True) -> Path:
+def install_artifact(
+    tarball: Path, backends: Path, *, environment: bool = True, replace: bool = False
+) -> Path:
     """Installs an artifact into a backend directory, and shows what its scripts say.
 
     Args:
@@ -23,6 +25,7 @@ def install_artifact(tarball: Path, backends: Path, *, environment: bool = True)
         backends: The backend directory of a server; made when it is not there.
         environment: Whether to make the Python environment as well; its packages are
             downloaded, or taken from the cache of uv.
+        replace: Whether another build may be there, and is replaced.
 
     Returns:
         What the server finds there: ``<backends>/jax``.
@@ -33,5 +36,9 @@ def install_artifact(tarball: Path, backends: Path, *, environment: bool = True)
     backends.mkdir(parents=True, exist_ok=True)
     with installation.unpacked(tarball) as artifact:
         return installation.install_artifact(
-            artifact, backends, environment=environment, say=lambda line: print(line, flush=True)
+            artifact,
+            backends,
+            environment=environment,
+            force=replace,
+            say=lambda line: print(line, flush=True),
         )

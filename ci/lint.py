@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci import build, toolchain, version
+from ci import build, content, toolchain, version
 from ci.process import ROOT, CommandError, fail, run
 
 #: Exported from the group `nox` of uv.lock; ci/nox installs it.
@@ -38,7 +38,7 @@ class Check:
 
     name: str
     check: Callable[[], None]
-    fix: Callable[[], None] | None = None
+    fix: Callable[[], object] | None = None
 
 
 def files(*patterns: str, root: Path = ROOT) -> list[Path]:
@@ -169,6 +169,7 @@ def checks() -> list[Check]:
         Check("shellcheck", _shellcheck),
         Check("version", _version),
         Check("docs", lambda: _docs("--check"), _docs),
+        Check("content", content.check_content_lists, content.write_content_lists),
         Check("locks", _locks, lambda: export_nox_requirements(NOX_REQUIREMENTS)),
         Check(
             "clang-format",
@@ -198,6 +199,7 @@ def lint(selected: Iterable[Check], *, fix: bool = False) -> list[str]:
         except (
             build.BuildError,
             CommandError,
+            content.ContentError,
             toolchain.ToolchainError,
             version.VersionError,
         ) as error:

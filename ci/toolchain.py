@@ -18,6 +18,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,6 +188,22 @@ def fuzzer_requirements() -> list[Requirement]:
     major = (capture(["clang++", "-dumpversion"]) or "14").split(".")[0]
     package = f"libclang-rt-{major}-dev"
     return [Requirement("libFuzzer", "libclang_rt.fuzzer", package, find_fuzzer_runtime)]
+
+
+def reproduction_requirements() -> list[Requirement]:
+    """Returns what builds at another time, on fewer CPUs."""
+    return [
+        Requirement("faketime", "faketime", "faketime", lambda: shutil.which("faketime")),
+        Requirement("taskset", "taskset", "util-linux", lambda: shutil.which("taskset")),
+    ]
+
+
+def diffoscope_requirements() -> list[Requirement]:
+    """Returns the libraries that diffoscope, which pip brings, opens."""
+    return [
+        Requirement("libmagic", "libmagic.so", "libmagic1", lambda: find_library("magic")),
+        Requirement("libarchive", "libarchive.so", "libarchive13", lambda: find_library("archive")),
+    ]
 
 
 def missing(needed: Iterable[Requirement]) -> list[Requirement]:

@@ -404,6 +404,10 @@ class TritonServer:
 
     # -- asking -------------------------------------------------------------------------------
 
+    def server_version(self) -> str:
+        """Return what the server says that it is, as in ``2.51.0``."""
+        return str(json.loads(self._expect_ok("GET", "/v2", None))["version"])
+
     def model_index(self) -> list[ModelState]:
         """Return the state of every model version that the server knows of."""
         answer = json.loads(self._expect_ok("POST", "/v2/repository/index", {}))
@@ -428,6 +432,12 @@ class TritonServer:
                 f"repository, got {', '.join(known) or 'an empty repository'}"
             )
         return max(states, key=lambda state: int(state.version or 0))
+
+    def model_config(self, name: str) -> dict[str, object]:
+        """Return the configuration of a model that is loaded, as Triton completed it."""
+        path = f"/v2/models/{quote(name, safe='')}/config"
+        config: dict[str, object] = json.loads(self._expect_ok("GET", path, None))
+        return config
 
     def model_metadata(self, name: str) -> dict[str, Any]:
         """Return what the server says of a model: its inputs and outputs."""
