@@ -47,7 +47,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
     requirements.write_text(of_lock(*NEEDED), encoding="utf-8")
     python = folder / "env" / "bin" / "python"
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder / "env"], check=True)
-    install = [uv, "pip", "install", "-q", "--no-deps", "--python", python]
+    install = [uv, "pip", "install", "-q", "--no-deps", "--python", str(python)]
     subprocess.run([*install, "--require-hashes", "-r", requirements], cwd=folder, check=True)
     subprocess.run([*install, "--no-cache", wheel], cwd=folder, check=True)
     return folder / "env" / "bin" / "tritonserver-jax"
