@@ -147,6 +147,18 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def images(session: nox.Session) -> None:
+    """Build the image of the default release in every way, and run, push, pull and compare it.
+
+    Docker is installed and started when no engine answers. `test` has the short form of this.
+    Arguments after `--` go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.artifacts")
+    session.run("python", "-m", "pytest", "tests/images", "--thorough", *session.posargs)
+
+
+@nox.session
 def reproduce(session: nox.Session) -> None:
     """Build twice in different circumstances, and show that every byte is the same.
 
