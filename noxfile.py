@@ -111,6 +111,17 @@ def sanitize(session: nox.Session) -> None:
 
 
 @nox.session
+def gpu(session: nox.Session) -> None:
+    """Run the tests that need a GPU, on a machine that has one; it fails where there is none.
+
+    `-- --accelerator cuda13` chooses JAX's plugin; `-- --packages-of python3 --no-build` takes what
+    is there, and downloads nothing. Arguments after a second `--` go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.gpu", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Look for inputs that break the core or a server, for a bounded time.
 
@@ -144,6 +155,18 @@ def bench(session: nox.Session) -> None:
     """
     install(session, "bench")
     session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
+def images(session: nox.Session) -> None:
+    """Build the image of the default release in every way, and run, push, pull and compare it.
+
+    Docker is installed and started when no engine answers. `test` has the short form of this.
+    Arguments after `--` go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.artifacts")
+    session.run("python", "-m", "pytest", "tests/images", "--thorough", *session.posargs)
 
 
 @nox.session

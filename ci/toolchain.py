@@ -178,6 +178,11 @@ def native_test_requirements() -> list[Requirement]:
     return [Requirement("doctest", "doctest/doctest.h", "doctest-dev", find_doctest)]
 
 
+def development_requirements() -> list[Requirement]:
+    """Returns what an engineer needs beside a build and the tests."""
+    return [Requirement("Git", "any", "git", lambda: shutil.which("git"))]
+
+
 def clang_requirements() -> list[Requirement]:
     """Returns the compiler of the fuzzers."""
     return [Requirement("Clang", f">= {format_version(MINIMUM_CLANG)}", "clang", find_clang)]
@@ -282,8 +287,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Shows the table, and installs what is missing unless told only to look."""
     parser = argparse.ArgumentParser(prog="python -m ci.toolchain", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only look; fail if any is missing")
+    parser.add_argument("--development", action="store_true", help="also what an engineer needs")
     options = parser.parse_args(arguments)
     needed = requirements()
+    if options.development:
+        needed += [*native_test_requirements(), *development_requirements()]
     print(table(needed))
     if options.check:
         return 1 if missing(needed) else 0
