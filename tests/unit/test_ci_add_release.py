@@ -178,7 +178,7 @@ def test_a_header_without_its_level_is_named(tmp_path: Path) -> None:
 def test_what_derives_from_the_file_is_made_anew(tmp_path: Path) -> None:
     """On a copy of the checkout: the session's own command line."""
     checkout = tmp_path / "checkout"
-    for name in ("backend", "ci", "docs"):
+    for name in (".devcontainer", "backend", "ci", "docs", "packaging"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, checkout / name, ignore=ignore)
     shutil.copy(ROOT / "releases.toml", checkout)
@@ -190,6 +190,8 @@ def test_what_derives_from_the_file_is_made_anew(tmp_path: Path) -> None:
     page = (checkout / "docs" / "releases.md").read_text()
     assert "| 26.09 | 2.99.0 | built | 1.20 | 24.04 | 3.12.3 | not known |" in page
     assert "`nvcr.io/nvidia/tritonserver:26.09-py3-sdk`" in page
+    bake = (checkout / "packaging" / "docker" / "docker-bake.hcl").read_text()
+    assert "nvcr.io/nvidia/tritonserver:26.09-py3" in bake
     again = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "error: " in again.stderr

@@ -47,6 +47,8 @@ TritonModelInstance::TritonModelInstance(TRITONBACKEND_ModelInstance* instance)
   ThrowIfError(TRITONBACKEND_ModelInstanceKind(instance, &kind));
   spec.kind = static_cast<DeviceKind>(kind);
   ThrowIfError(TRITONBACKEND_ModelInstanceDeviceId(instance, &spec.device_id));
+  gpu_memory_ = GpuMemory::Open();
+  spec.gpu_memory = gpu_memory_ != nullptr;
   ThrowIfError(model_->engine_model().CreateInstance(spec, &engine_instance_));
   metrics_ = &model_->metrics().OnDevice(engine_instance_->Device());
 }
@@ -56,7 +58,7 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
   std::vector<Request> all;
   all.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
-    all.emplace_back(requests[i], model_->description());
+    all.emplace_back(requests[i], model_->description(), gpu_memory_.get());
     all.back().times.execute_start_ns = start_ns;
   }
 
@@ -122,6 +124,9 @@ void TritonModelInstance::Run(Batch* batch) {
     return;
   }
   for (Request* request : batch->requests()) {
+    if (request->status().fatal()) {
+      model_->SetFatal(request->status());
+    }
     request->times.compute_start_ns = times.compute_start_ns;
     request->times.compute_end_ns = times.compute_end_ns;
     request->Fail(status);
@@ -135,7 +140,7 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
   const std::vector<InputShape> shapes = batch->Shapes();
   std::vector<InputBuffer> inputs;
   ThrowIfError(engine_instance_->Prepare(batch->rows(), shapes, &inputs));
-  batch->Gather(shapes, &inputs);
+  batch->Gather(shapes, &inputs, gpu_memory_.get(), engine_instance_->Gpu());
   const std::vector<Request*>& requests = batch->requests();
   if (std::none_of(requests.begin(), requests.end(),
                    [](const Request* request) { return request->ok(); })) {
@@ -156,6 +161,9 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
   }
   metrics_->Ran(real_rows, engine_instance_->PaddedRows(),
                 static_cast<double>(times->compute_end_ns - times->compute_start_ns) * 1e-9);
+  if (gpu_memory_ != nullptr) {
+    gpu_memory_->Forget();  // the outputs of earlier runs
+  }
   int64_t first_row = 0;
   for (Request* request : batch->requests()) {
     if (request->ok()) {

@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "engine/engine.h"
+#include "gpu_memory.h"
 #include "metrics.h"
 #include "model.h"
 #include "request.h"
@@ -40,6 +41,7 @@ class TritonModelInstance {
 
   TRITONBACKEND_ModelInstance* triton_instance_;
   TritonModel* model_ = nullptr;
+  std::unique_ptr<GpuMemory> gpu_memory_;  // null where there is no GPU
   std::unique_ptr<Instance> engine_instance_;
   DeviceMetrics* metrics_ = nullptr;  // the model's
 };
