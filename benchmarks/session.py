@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,6 +25,9 @@ from benchmarks.starts import measure_starts
 from benchmarks.workplace import Workplace
 from tritonserver_jax.tuning.perf_analyzer import Load, Measurement
 
+#: The least that a run of the large model measures.
+LARGE_SECONDS: Final = 2.0
+
 
 def measure(work: Workplace, running: Running, cell: Cell, seconds: float) -> Measurement:
     """Measure one cell once."""
@@ -40,7 +44,8 @@ def measure(work: Workplace, running: Running, cell: Cell, seconds: float) -> Me
         model=cell.model,
         protocol=cell.client,  # type: ignore[arg-type]
         concurrency=cell.concurrency,
-        seconds=seconds,
+        # A request takes long enough for a short run to have few of them.
+        seconds=max(seconds, LARGE_SECONDS) if cell.model == LARGE else seconds,
         output_bytes=4 * LARGE_ELEMENTS if cell.model == LARGE else None,
     )
     return work.perf_analyzer.measure(url, load)
