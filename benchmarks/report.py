@@ -230,7 +230,8 @@ def document(report: Report) -> str:
         parts += [
             "## Memory",
             "After the runs, all processes of a competitor. RSS counts pages that several "
-            "processes share, such as JAX's code, in each of them; private are those that no other has.",
+            "processes share, such as JAX's code, in each of them; private are those that no "
+            "other has.",
             memory_rows(report).markdown(),
         ]
         if report.instance_mib is not None:
