@@ -131,8 +131,8 @@ SETTINGS: Final[Sequence[Setting]] = (
         Setting("http_threads", str(n), args=(f"--http-thread-count={n}",), protocol="http")
         for n in (2, 16)
     ),
-    Setting("grpc_threads", "2 (default)"),
-    *(Setting("grpc_threads", str(n), args=(f"--grpc-infer-thread-count={n}",)) for n in (4, 8)),
+    Setting("grpc_pool", "8 (default)"),
+    Setting("grpc_pool", "64", args=("--grpc-infer-allocation-pool-size=64",)),
     Setting("pinned", "256 MiB (default)"),
     Setting("pinned", "0", args=("--pinned-memory-pool-byte-size=0",)),
     Setting("metrics", "on (default)"),
