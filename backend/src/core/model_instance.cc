@@ -49,10 +49,14 @@ TritonModelInstance::TritonModelInstance(TRITONBACKEND_ModelInstance* instance)
   ThrowIfError(TRITONBACKEND_ModelInstanceDeviceId(instance, &spec.device_id));
   ThrowIfError(model_->engine_model().CreateInstance(spec, &engine_instance_));
   metrics_ = &model_->metrics().OnDevice(engine_instance_->Device());
+  if (model_->description().phase_times) {
+    metrics_->KeepPhases();
+  }
 }
 
 void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   const uint64_t start_ns = NowNs();
+  PhaseClock clock(model_->description().phase_times ? metrics_ : nullptr);
   std::vector<Request> all;
   all.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -60,7 +64,7 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
     all.back().times.execute_start_ns = start_ns;
   }
 
-  const Status status = CatchStatus([&] { RunAll(&all); });
+  const Status status = CatchStatus([&] { RunAll(&all, &clock); });
   for (Request& request : all) {
     request.Fail(status);
     Answer(&request);
@@ -71,18 +75,24 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
     request.times.execute_end_ns = end_ns;
     request.Release(triton_instance_);
   }
+  clock.End(Phase::kRelease);
 }
 
-void TritonModelInstance::RunAll(std::vector<Request>* requests) {
+void TritonModelInstance::RunAll(std::vector<Request>* requests, PhaseClock* clock) {
   for (Request& request : *requests) {
     request.FailIfCancelled();
   }
-  for (Batch& batch : FormBatches(model_->description(), requests)) {
-    Run(&batch);
-    // At once: what runs next may take long, and these need not wait for it.
-    for (Request* request : batch.requests()) {
-      Answer(request);
-    }
+  std::vector<Batch> batches = FormBatches(model_->description(), requests);
+  clock->End(Phase::kRead);
+  for (Batch& batch : batches) {
+    Run(&batch, clock);
+  }
+}
+
+// At once: what runs next may take long, and these need not wait for it.
+void TritonModelInstance::AnswerAll(const Batch& batch) noexcept {
+  for (Request* request : batch.requests()) {
+    Answer(request);
   }
 }
 
@@ -96,27 +106,41 @@ void TritonModelInstance::Answer(Request* request) noexcept {
   request->Respond();
 }
 
-void TritonModelInstance::Run(Batch* batch) {
+void TritonModelInstance::Run(Batch* batch, PhaseClock* clock) {
   if (const Status health = model_->Health(); !health.ok()) {
     for (Request* request : batch->requests()) {
       request->Fail(health);
     }
+    AnswerAll(*batch);
     return;
   }
   RequestTimes times;
-  const Status status = CatchStatus([&] { RunPrepared(batch, &times); });
-  engine_instance_->Finish();
+  const Status status = CatchStatus([&] { RunPrepared(batch, &times, clock); });
   FillTimes(&times);
+  if (status.ok()) {
+    for (Request* request : batch->requests()) {
+      request->times.compute_start_ns = times.compute_start_ns;
+      request->times.compute_end_ns = times.compute_end_ns;
+    }
+    // Before the outputs are given up, which the clients need not wait for: they have their copies.
+    AnswerAll(*batch);
+    clock->End(Phase::kSend);
+    engine_instance_->Finish();
+    clock->End(Phase::kFinish);
+    ReportBatch(*batch, times);
+    return;
+  }
+  engine_instance_->Finish();
   if (status.fatal()) {
     model_->SetFatal(status);
   }
-  if (status.code() == Code::kInternal && !status.ok() && batch->requests().size() > 1) {
+  if (status.code() == Code::kInternal && batch->requests().size() > 1) {
     // One of them may be to blame for all: alone, each gets what is its own.
     for (Request* request : batch->requests()) {
       if (request->ok()) {
         Batch alone(model_->description());
         alone.Add(request);
-        Run(&alone);
+        Run(&alone, clock);
       }
     }
     return;
@@ -126,16 +150,15 @@ void TritonModelInstance::Run(Batch* batch) {
     request->times.compute_end_ns = times.compute_end_ns;
     request->Fail(status);
   }
-  if (status.ok()) {
-    ReportBatch(*batch, times);
-  }
+  AnswerAll(*batch);
 }
 
-void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
+void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times, PhaseClock* clock) {
   const std::vector<InputShape> shapes = batch->Shapes();
   std::vector<InputBuffer> inputs;
   ThrowIfError(engine_instance_->Prepare(batch->rows(), shapes, &inputs));
   batch->Gather(shapes, &inputs);
+  clock->End(Phase::kGather);
   const std::vector<Request*>& requests = batch->requests();
   if (std::none_of(requests.begin(), requests.end(),
                    [](const Request* request) { return request->ok(); })) {
@@ -150,6 +173,7 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
   std::vector<OutputBuffer> outputs;
   ThrowIfError(engine_instance_->Run(inputs, &outputs));
   times->compute_end_ns = NowNs();
+  clock->End(Phase::kRun);
   int64_t real_rows = 0;
   for (const Request* request : requests) {
     real_rows += request->placeholder() ? 0 : request->rows();
@@ -163,6 +187,7 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
     }
     first_row += request->rows();
   }
+  clock->End(Phase::kScatter);
 }
 
 void TritonModelInstance::Stream(Request* request, const std::vector<InputBuffer>& inputs) {

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "metrics.h"
 #include "model.h"
+#include "phase_clock.h"
 #include "request.h"
 #include "triton_c_api.h"
 
@@ -29,12 +30,14 @@ class TritonModelInstance {
   Status Ready() const { return model_->Health(); }
 
  private:
-  void RunAll(std::vector<Request>* requests);
+  void RunAll(std::vector<Request>* requests, PhaseClock* clock);
   // Sends what there is to send, once.
   void Answer(Request* request) noexcept;
-  void Run(Batch* batch);
+  void AnswerAll(const Batch& batch) noexcept;
+  // Ends with all its requests answered.
+  void Run(Batch* batch, PhaseClock* clock);
   // Between Prepare and Finish.
-  void RunPrepared(Batch* batch, RequestTimes* times);
+  void RunPrepared(Batch* batch, RequestTimes* times, PhaseClock* clock);
   void Stream(Request* request, const std::vector<InputBuffer>& inputs);
   void ReportBatch(const Batch& batch, const RequestTimes& times);
 

@@ -2,6 +2,7 @@
 
 #include "python_model.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "gil.h"
@@ -104,6 +105,9 @@ void Ignore(PyObject* result) {
 PythonInstance::PythonInstance(PyRef instance, const ModelDescription& model)
     : instance_(std::move(instance)), model_(model) {
   device_ = Text(Attribute(instance_, "device_name").get());
+  takes_elements_ =
+      std::any_of(model_.inputs.begin(), model_.inputs.end(),
+                  [](const TensorSpec& spec) { return spec.dtype == DataType::kBytes; });
 }
 
 PythonInstance::~PythonInstance() {
@@ -192,7 +196,8 @@ Status PythonInstance::Run(const std::vector<InputBuffer>& inputs,
   return CatchStatus([&] {
     const Gil gil;
     ran_ = true;
-    PyRef results = CheckPython(PyObject_CallObject(plan_->call.get(), Arguments(inputs).get()));
+    const PyRef arguments = takes_elements_ ? Arguments(inputs) : PyRef();
+    PyRef results = CheckPython(PyObject_CallObject(plan_->call.get(), arguments.get()));
     outputs_.Take(std::move(results), model_, outputs);
   });
 }
@@ -250,6 +255,7 @@ PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver
   description_.inputs = TensorSpecs(description.at("inputs"));
   description_.outputs = TensorSpecs(description.at("outputs"));
   description_.decoupled = description.at("decoupled").get<bool>();
+  description_.phase_times = description.at("phase_times").get<bool>();
 }
 
 PythonModel::~PythonModel() {

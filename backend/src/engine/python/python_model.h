@@ -49,6 +49,7 @@ class PythonInstance : public Instance {
   const ModelDescription& model_;
   std::string device_;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
+  bool takes_elements_ = false;  // whether an input is of BYTES
   Plan* plan_ = nullptr;  // of the run between Prepare and Finish
   bool ran_ = false;
   PyRef responses_;  // of a decoupled model: an iterator
