@@ -97,6 +97,31 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "-m", "ci.fuzz", *session.posargs)
 
 
+@nox.session(name="package-python")
+def package_python(session: nox.Session) -> None:
+    """Build the wheel and the sdist, and make of them what is published, in dist/python."""
+    install(session, "build")
+    session.run("python", "-m", "ci.python_artifacts", *session.posargs)
+
+
+@nox.session
+def sign(session: nox.Session) -> None:
+    """Sign folders of artifacts, as in `-- dist/24.10 dist/python`; ci/sign.py says with what."""
+    install(session, "build")
+    session.run("python", "-m", "ci.sign", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Compare this backend with its limit and its alternatives, on real servers, in one run.
+
+    `-- --quick` takes some three minutes; `-- --only ours,copy_only` measures some;
+    `-- --clients grpc --rounds 5` measures them in another way. Figures go to build/bench.
+    """
+    install(session, "bench")
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """Show the whole way: build, package, install into a stock tritonserver, serve `digits`.

@@ -240,8 +240,6 @@ def build_targets(*targets: str, preset: str, options: Sequence[str] = ()) -> Pa
 def build_wheel(output: Path | None = None) -> Path:
     """Builds the wheel and checks what PyPI would refuse.
 
-    hatchling comes from the locked group ``build``, hence no isolated environment.
-
     Args:
         output: Where to put it; ``build/wheel`` when not given. Wheels of ours that lie there
             are replaced.
@@ -253,19 +251,41 @@ def build_wheel(output: Path | None = None) -> Path:
         BuildError: There is not exactly one wheel in the end.
         CommandError: The build or the check failed.
     """
-    directory = (output or BUILD_DIRECTORY / "wheel").resolve()
+    return _build_distribution("wheel", "*.whl", output)
+
+
+def build_sdist(output: Path | None = None) -> Path:
+    """Builds the sdist and checks what PyPI would refuse.
+
+    Args:
+        output: Where to put it; ``build/sdist`` when not given. Sdists of ours that lie there
+            are replaced.
+
+    Returns:
+        The sdist.
+
+    Raises:
+        BuildError: There is not exactly one sdist in the end.
+        CommandError: The build or the check failed.
+    """
+    return _build_distribution("sdist", "*.tar.gz", output)
+
+
+def _build_distribution(kind: str, pattern: str, output: Path | None) -> Path:
+    """Builds one kind; hatchling is in the locked group ``build``, hence no isolation."""
+    directory = (output or BUILD_DIRECTORY / kind).resolve()
     env = {**os.environ, "SOURCE_DATE_EPOCH": str(source_date_epoch())}
     with _alone(directory), tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         run(
-            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", scratch],
+            [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", scratch],
             env=env,
         )
-        built = sorted(Path(scratch).glob("*.whl"))
+        built = sorted(Path(scratch).glob(pattern))
         if len(built) != 1:
-            raise BuildError(f"expected one wheel, got {[path.name for path in built]}")
+            raise BuildError(f"expected one {kind}, got {[path.name for path in built]}")
         run([sys.executable, "-m", "twine", "check", "--strict", built[0]])
         directory.mkdir(parents=True, exist_ok=True)
-        for old in directory.glob("tritonserver_jax-*.whl"):
+        for old in directory.glob(f"tritonserver_jax-{pattern}"):
             old.unlink()
         return built[0].replace(directory / built[0].name)
 

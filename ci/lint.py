@@ -49,7 +49,10 @@ def files(*patterns: str, root: Path = ROOT) -> list[Path]:
 
 def native_sources() -> list[Path]:
     """Returns the C++ sources and headers."""
-    return files("backend/src/**/*.cc", "backend/src/**/*.h", "tests/**/*.cc", "tests/**/*.h")
+    return files(
+        *("backend/src/**/*.cc", "backend/src/**/*.h"),
+        *("benchmarks/**/*.cc", "tests/**/*.cc", "tests/**/*.h"),
+    )
 
 
 def shell_scripts() -> list[Path]:
@@ -62,7 +65,9 @@ def mypy_targets() -> list[list[Path]]:
 
     Each example is a run of its own: all of them have a module called `model`.
     """
-    targets = [[Path(name) for name in ("backend/python", "ci", "tests", "noxfile.py")]]
+    targets = [
+        [Path(name) for name in ("backend/python", "benchmarks", "ci", "tests", "noxfile.py")]
+    ]
     targets[0] += files("packaging/**/*.py")
     examples = sorted({path.parts[1] for path in files("examples/*/**/*.py")})
     targets += [files(f"examples/{name}/**/*.py") for name in examples]

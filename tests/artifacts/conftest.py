@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ci.build import build_wheel
+from ci.build import build_sdist, build_wheel
 from ci.package import package
+from ci.python_artifacts import package_python
 from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
 
 EPOCH = 1_700_000_000
@@ -49,6 +50,15 @@ def tarball(
         output=tmp_path_factory.mktemp("dist") / DEFAULT_RELEASE,
         source_date_epoch=EPOCH,
     )
+
+
+@pytest.fixture(scope="session")
+def python_dist(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    """The folder with the wheel and the sdist."""
+    sdist = build_sdist(tmp_path_factory.mktemp("sdist") / "out")
+    output = tmp_path_factory.mktemp("dist") / "python"
+    package_python(wheel, sdist, output=output, source_date_epoch=EPOCH)
+    return output
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ Nothing here needs more than Python, except `cryptography` where a signature is 
 
 from tritonserver_jax.artifacts.archives import unpack_tarball
 from tritonserver_jax.artifacts.errors import Problem, VerificationError
+from tritonserver_jax.artifacts.keyless import SigstoreIdentity
 from tritonserver_jax.artifacts.verify import (
     Check,
     Report,
@@ -22,6 +23,7 @@ __all__ = [
     "Check",
     "Problem",
     "Report",
+    "SigstoreIdentity",
     "VerificationError",
     "unpack_tarball",
     "verify_artifact",

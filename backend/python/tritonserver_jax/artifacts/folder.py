@@ -12,6 +12,7 @@ from typing import Final
 from tritonserver_jax.artifacts import layout
 from tritonserver_jax.artifacts.checksums import parse_checksums, sha256_of
 from tritonserver_jax.artifacts.errors import Problem, VerificationError
+from tritonserver_jax.artifacts.keyless import SigstoreIdentity, check_bundle
 from tritonserver_jax.artifacts.report import (
     Findings,
     Identity,
@@ -25,6 +26,7 @@ __all__ = [
     "Entry",
     "Folder",
     "Listing",
+    "Signer",
     "check_files",
     "check_plain",
     "compare",
@@ -53,6 +55,19 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Signer:
+    """Who has to have signed: whoever is named here."""
+
+    key: PublicKey | None = None
+    identity: SigstoreIdentity | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether a signature is asked for."""
+        return self.key is not None or self.identity is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Folder:
     """What a folder says about its artifacts."""
 
@@ -61,7 +76,7 @@ class Folder:
 
     @classmethod
     def read(
-        cls, folder: Path, key: PublicKey | None, found: Findings, *, only: str | None = None
+        cls, folder: Path, signer: Signer, found: Findings, *, only: str | None = None
     ) -> Folder:
         """Read SHA256SUMS, the signature first, and artifacts.json.
 
@@ -71,7 +86,7 @@ class Folder:
         path = folder / layout.CHECKSUMS
         check_plain(path)
         content = path.read_bytes()
-        _check_signature(folder, content, key, found)
+        _check_signature(folder, content, signer, found)
         digests = parse_checksums(content, layout.CHECKSUMS)
         for name in digests:
             if "/" in name or name in (layout.CHECKSUMS, *layout.SIGNATURES):
@@ -206,9 +221,15 @@ def _read_listing(content: bytes, digests: Mapping[str, str]) -> Listing:
     return Listing(identity, entries)
 
 
-def _check_signature(folder: Path, content: bytes, key: PublicKey | None, found: Findings) -> None:
+def _check_signature(folder: Path, content: bytes, signer: Signer, found: Findings) -> None:
     """The signature over SHA256SUMS, before anything in it is believed."""
+    if signer.identity is not None:
+        check_bundle(folder, signer.identity)
+        found.ok("signature", f"{layout.CHECKSUMS} is signed by {signer.identity.identity}")
+    key = signer.key
     path = folder / layout.SIGNATURE
+    if key is None and signer.identity is not None:
+        return
     if key is None:
         found.unchecked(
             "signature",

@@ -26,7 +26,6 @@ __all__ = [
     "LISTING_SCHEMA",
     "NEEDS_SBOM",
     "PROVENANCE",
-    "PROVENANCE_BUNDLE",
     "SBOM_SUFFIX",
     "SIGNATURE",
     "SIGNATURES",
@@ -48,9 +47,7 @@ SIGNATURE: Final = "SHA256SUMS.sig"
 BUNDLE: Final = "SHA256SUMS.sigstore.json"
 #: A DSSE envelope around ``provenance.json``, on one line.
 ENVELOPE: Final = "provenance.intoto.jsonl"
-#: A Sigstore bundle over ``provenance.json``, as ``cosign attest-blob --bundle`` makes it.
-PROVENANCE_BUNDLE: Final = "provenance.sigstore.json"
-SIGNATURES: Final = (SIGNATURE, BUNDLE, ENVELOPE, PROVENANCE_BUNDLE)
+SIGNATURES: Final = (SIGNATURE, BUNDLE, ENVELOPE)
 
 #: The form of ``artifacts.json``.
 LISTING_SCHEMA: Final = 1

@@ -25,11 +25,13 @@ from tritonserver_jax.artifacts.errors import Problem, VerificationError
 from tritonserver_jax.artifacts.folder import (
     Entry,
     Folder,
+    Signer,
     check_files,
     check_plain,
     compare,
     file_problem,
 )
+from tritonserver_jax.artifacts.keyless import SigstoreIdentity
 from tritonserver_jax.artifacts.report import (
     Check,
     Findings,
@@ -49,26 +51,32 @@ _ENVIRONMENT: Final = "env"
 
 
 def verify_directory(
-    path: Path, *, release: str | None = None, public_key: Path | None = None
+    path: Path,
+    *,
+    release: str | None = None,
+    public_key: Path | None = None,
+    identity: SigstoreIdentity | None = None,
 ) -> Report:
     """Verify a folder of artifacts, such as ``dist/24.10``: every file of it, and no other.
 
     Args:
         path: The folder.
         release: The Triton release that it has to be for; any when not given.
-        public_key: A PEM file with the key that has to have signed it; without one, signatures
-            are not checked.
+        public_key: A PEM file with the key that has to have signed it.
+        identity: Whose identity has to have signed it, by Sigstore. With neither, signatures are
+            not checked.
 
     Raises:
         VerificationError: Something is not what was released.
         OSError: A file cannot be read.
     """
     key = None if public_key is None else load_public_key(public_key)
+    signer = Signer(key, identity)
     found = Findings()
     if not path.is_dir():
         remedy = "name the folder that has artifacts.json, or one artifact"
         raise VerificationError(Problem(str(path), "a folder", "none", remedy))
-    beside = Folder.read(path, key, found)
+    beside = Folder.read(path, signer, found)
     check_files(path, beside.digests, found)
     listing = beside.listing
     if listing is None:
@@ -88,6 +96,7 @@ def verify_artifact(
     *,
     release: str | None = None,
     public_key: Path | None = None,
+    identity: SigstoreIdentity | None = None,
     sha256: str | None = None,
 ) -> Report:
     """Verify one tarball, wheel or sdist, and what lies beside it and says something about it.
@@ -96,6 +105,7 @@ def verify_artifact(
         file: The artifact.
         release: The Triton release that it has to be for; any when not given.
         public_key: A PEM file with the key that has to have signed the ``SHA256SUMS`` beside it.
+        identity: Whose identity has to have signed that, by Sigstore.
         sha256: What its SHA-256 has to be; as on a page, or in the fragment of a URL.
 
     Raises:
@@ -103,6 +113,7 @@ def verify_artifact(
         OSError: It cannot be read.
     """
     key = None if public_key is None else load_public_key(public_key)
+    signer = Signer(key, identity)
     found = Findings()
     check_plain(file)
     kind = kind_of(file)
@@ -114,12 +125,12 @@ def verify_artifact(
     folder = file.absolute().parent
     beside = None
     if (folder / layout.CHECKSUMS).is_file():
-        beside = Folder.read(folder, key, found, only=file.name)
+        beside = Folder.read(folder, signer, found, only=file.name)
         compare(file.name, digest, beside.digests[file.name])
         found.ok("checksums", f"{file.name} is the one in {layout.CHECKSUMS}")
         if beside.listing is not None:
             adopt(found.identity, beside.listing.identity, layout.LISTING)
-    elif key is not None:
+    elif signer.named:
         raise VerificationError(
             Problem(
                 layout.CHECKSUMS,

