@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -276,7 +275,7 @@ class Instance:
             outputs: Outputs = program.run(arrays)
             return outputs
 
-        run = functools.partial(program.run, arrays) if program.permanent else run_again
+        run = program.bind(arrays) if program.permanent else run_again
         if self._plain_outputs:
             return self._guarded(run)
         return self._guarded(lambda: self._exported(run(), rows))

@@ -22,6 +22,7 @@ import numpy as np
 from tritonserver_jax.runtime import errors, log
 from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.compile_cache import compile_cache
+from tritonserver_jax.runtime.direct_call import direct_call
 from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.events import Event, Observe
 from tritonserver_jax.runtime.parameters import Parameters
@@ -243,28 +244,41 @@ _SMALL_BYTES = 4e6
 def _is_small(lowered: jax.stages.Lowered) -> bool:
     """Whether XLA's own estimate of a program's work is small. Unknown is not small."""
     try:
-        costs = lowered.cost_analysis()
+        costs: Any = lowered.cost_analysis()
         work = costs[0] if isinstance(costs, list) else costs
-        return work["flops"] < _SMALL_FLOPS and work["bytes accessed"] < _SMALL_BYTES
+        return bool(work["flops"] < _SMALL_FLOPS and work["bytes accessed"] < _SMALL_BYTES)
     except (KeyError, TypeError, IndexError, NotImplementedError, RuntimeError):
         return False
 
 
-@dataclass(slots=True)
 class Program:
-    """A compiled program.
+    """A compiled program with the model's parameters.
 
     Attributes:
-        run: takes a tuple of arrays, and returns one of outputs, or a dict of all.
         permanent: whether it is kept for as long as the model is.
         last_used: when it was asked for or run, on `time.monotonic`'s clock.
         evicted: whether it was given up: whoever holds it asks for it again, and lets it go.
     """
 
-    run: Callable[[tuple[Any, ...]], Any]
-    permanent: bool = False
-    evicted: bool = False
-    last_used: float = 0.0
+    def __init__(self, compiled: jax.stages.Compiled, params: Any, *, x64: bool) -> None:
+        self._compiled = compiled
+        self._params = params
+        self._x64 = x64
+        self.permanent = False
+        self.last_used = 0.0
+        self.evicted = False
+
+    def run(self, arrays: tuple[Any, ...]) -> Any:
+        """Run it on a tuple of arrays: returns a sequence of outputs, or a dict of all."""
+        if not self._x64:
+            return self._compiled(self._params, arrays)
+        with x64_mode(True):
+            return self._compiled(self._params, arrays)
+
+    def bind(self, arrays: tuple[Any, ...]) -> Callable[[], Any]:
+        """What runs it on the same arrays, whose contents may change from run to run."""
+        leaves = [*jax.tree.leaves(self._params), *arrays]
+        return direct_call(self._compiled, leaves) or functools.partial(self.run, arrays)
 
 
 class DevicePrograms:
@@ -353,10 +367,10 @@ class DevicePrograms:
         self._recent[arguments] = program
 
     def resident(self, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The same arrays as arrays of JAX that share the memory, made once instead of at each run.
+        """The same arrays as arrays of JAX that share the memory, so that no run has to make them.
 
-        Where that cannot be had (a device with memory of its own, arguments that are donated, memory
-        that is not aligned), they are returned as they are, and each run passes them anew.
+        Where that cannot be had (a device with memory of its own, arguments that are donated,
+        memory that is not aligned), they are returned as they are, and each run passes them anew.
 
         Args:
             arrays: of NumPy; what is written to them later is what a later run sees.
@@ -419,12 +433,4 @@ class DevicePrograms:
             f"{self._doing}: compiled predict for {text} on {self.device_name} in {seconds:.3f} s"
             + (" (in traffic)" if in_traffic else "")
         )
-        params = self.params
-        if not self._predict.x64:
-            return Program(functools.partial(executable, params))
-
-        def call(arrays: tuple[Any, ...]) -> Any:
-            with x64_mode(True):
-                return executable(params, arrays)
-
-        return Program(call)
+        return Program(executable, self.params, x64=self._predict.x64)

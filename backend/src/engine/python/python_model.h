@@ -50,7 +50,7 @@ class PythonInstance : public Instance {
   std::string device_;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
   bool takes_elements_ = false;  // whether an input is of BYTES
-  Plan* plan_ = nullptr;  // of the run between Prepare and Finish
+  Plan* plan_ = nullptr;         // of the run between Prepare and Finish
   bool ran_ = false;
   PyRef responses_;  // of a decoupled model: an iterator
   PythonOutputs outputs_;
