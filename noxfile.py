@@ -6,7 +6,7 @@ runs a module of `ci`, where the logic and its tests are.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import nox
@@ -14,7 +14,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT), str(ROOT / "backend" / "python")]
 
-from tritonserver_jax.releases import load_releases  # noqa: E402 # after its path is known
+from tritonserver_jax.releases import load_catalog  # noqa: E402 # after its path is known
 
 nox.needs_version = ">=2026.2.9"
 nox.options.default_venv_backend = "uv"
@@ -22,10 +22,11 @@ nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "unit"]
 
-#: The releases of which a server can be started here; each has sessions of its own.
-SERVED = [name for name, release in load_releases().items() if release.server]
-#: The releases that the whole test suite runs against: an older one, and the one people use.
-TESTED = ["23.10", "24.10"]
+CATALOG = load_catalog()
+#: Every release has sessions that make something for it ...
+RELEASES = list(CATALOG.releases)
+#: ... and those of which a server can be started here, sessions that try it.
+SERVED = [name for name, release in CATALOG.releases.items() if release.server]
 
 
 #: What `each_release` decorates: it is given the session and the release.
@@ -67,12 +68,35 @@ def unit(session: nox.Session) -> None:
 def test(session: nox.Session) -> None:
     """Run everything that a change has to pass: lint, artifacts, all tests on real servers.
 
-    Arguments after `--` go to pytest, as in `./ci/nox -s test -- -k add_sub`.
+    All tests run on the default release, then the core of them on the other gate releases.
+    Arguments after `--` go to pytest, as in `./ci/nox -s test -- -k add_sub`, and leave out the
+    others.
     """
     install(session, "lint")
     session.run("python", "-m", "ci.lint")
-    session.run("python", "-m", "ci.artifacts", *TESTED)
+    session.run("python", "-m", "ci.artifacts", *CATALOG.gate_releases)
     session.run("python", "-m", "pytest", "tests", "--backend-dist=dist", *session.posargs)
+    if not session.posargs:
+        others = [name for name in CATALOG.gate_releases if name != CATALOG.default_release]
+        options = [f"--release={name}" for name in others]
+        session.run("python", "-m", "ci.matrix", "--suite=integration", *options)
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """Show on which releases the backend works: contract tests for all, real servers of twelve.
+
+    `-- --release 23.10` takes one; `-- --backend FILE` a tarball or library built elsewhere.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.matrix", *session.posargs)
+
+
+@nox.session
+def golden(session: nox.Session) -> None:
+    """Write the golden files anew: what servers of all releases answer about models of ours."""
+    install(session, "test")
+    session.run("python", "-m", "ci.golden", *session.posargs)
 
 
 @nox.session
@@ -123,6 +147,16 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def tune(session: nox.Session) -> None:
+    """Look for the configuration that serves a model best: of `digits`, or of one that is named.
+
+    `-- MODELS --model mine --concurrency 8 --budget 120`. The plot goes to build/tune.
+    """
+    install(session, "bench")
+    session.run("python", "-m", "ci.tune", *session.posargs)
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """Show the whole way: build, package, install into a stock tritonserver, serve `digits`.
 
@@ -132,6 +166,17 @@ def demo(session: nox.Session) -> None:
     session.run("python", "-m", "ci.demo", *session.posargs)
 
 
+@nox.session(name="add-release")
+def add_release(session: nox.Session) -> None:
+    """Add a release to releases.toml: `-- 26.09 --from DIRECTORY`, or with a fact per option.
+
+    `-- 26.07 --update --from DIRECTORY` adds what has become known of one that is there;
+    `-- --help` lists the facts. What derives from the file is made anew.
+    """
+    install(session, "data")
+    session.run("python", "-m", "ci.add_release", *session.posargs)
+
+
 @nox.session
 def hooks(session: nox.Session) -> None:
     """Install the git hooks, which run the quick checks at every commit."""
@@ -139,11 +184,13 @@ def hooks(session: nox.Session) -> None:
     session.run("pre-commit", "install", "--install-hooks")
 
 
-def each_release(action: str) -> Callable[[ReleaseSession], ReleaseSession]:
-    """Makes a function into sessions `<action>-<release>`, one for each release served here."""
+def each_release(
+    action: str, releases: Sequence[str]
+) -> Callable[[ReleaseSession], ReleaseSession]:
+    """Makes a function into sessions `<action>-<release>`, one for each of the releases."""
 
     def register(body: ReleaseSession) -> ReleaseSession:
-        for name in SERVED:
+        for name in releases:
 
             def session_of_release(session: nox.Session, release: str = name) -> None:
                 body(session, release)
@@ -155,7 +202,7 @@ def each_release(action: str) -> Callable[[ReleaseSession], ReleaseSession]:
     return register
 
 
-@each_release("build")
+@each_release("build", RELEASES)
 def build_release(session: nox.Session, release: str) -> None:
     """Build the native libraries and the wheel, and check that the release can load them.
 
@@ -166,24 +213,25 @@ def build_release(session: nox.Session, release: str) -> None:
     session.run("python", "-m", "ci.build", f"--release={release}", *session.posargs)
 
 
-@each_release("package")
+@each_release("package", RELEASES)
 def package_release(session: nox.Session, release: str) -> None:
     """Build, and make the artifacts of the release in dist/<release>."""
     install(session, "build")
     session.run("python", "-m", "ci.artifacts", release, *session.posargs)
 
 
-@each_release("integration")
+@each_release("integration", SERVED)
 def integration_release(session: nox.Session, release: str) -> None:
-    """Make the artifacts, and run the integration tests on a real server of the release."""
+    """Make the artifacts, and run the integration tests on a real server of the release.
+
+    `-- --backend FILE` tests a tarball or a libtriton_jax.so and builds nothing native; the rest
+    goes to pytest: `-- -m core`, `-- -k streams`.
+    """
     install(session, "test")
-    # Some tests compare the artifacts of several releases.
-    session.run("python", "-m", "ci.artifacts", *sorted({release, *TESTED}))
-    command = ("python", "-m", "pytest", "tests/integration", "--backend-dist=dist")
-    session.run(*command, f"--release={release}", *session.posargs)
+    session.run("python", "-m", "ci.integration", release, *session.posargs)
 
 
-@each_release("health")
+@each_release("health", SERVED)
 def health_release(session: nox.Session, release: str) -> None:
     """Make the artifacts, install them, serve `add_sub`, and run the health check on it."""
     install(session, "build")

@@ -6,28 +6,37 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import wrk
-from benchmarks.checks import check_answers
-from benchmarks.competitors import COMPETITORS, LARGE, LARGE_ELEMENTS, Running
+from benchmarks.competitors import COMPETITORS
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan import CLIENTS, Plan
-from benchmarks.results import Cell, Run, medians
-from benchmarks.tables import ratio_table, throughput_table
-from benchmarks.workplace import Workplace, prepare
+from benchmarks.knobs import keep_knobs, measure_knobs
+from benchmarks.plan import CLIENTS, QUICK, Plan
+from benchmarks.plots import draw
+from benchmarks.report import (
+    Report,
+    batch_rows,
+    document,
+    memory_rows,
+    other_rows,
+    start_rows,
+    write,
+)
+from benchmarks.results import medians
+from benchmarks.session import run
+from benchmarks.tables import figure_rows, ratio_rows
+from benchmarks.workplace import DIRECTORY, prepare
 from ci import toolchain
 from ci.artifacts import ARTIFACT_ERRORS
 from ci.installation import InstallationError
-from ci.process import fail
+from ci.process import ROOT, fail
 from tritonserver_jax.releases import DEFAULT_RELEASE
 from tritonserver_jax.server import ServerError
-from tritonserver_jax.tuning.perf_analyzer import Load, Measurement, PerfAnalyzerError
+from tritonserver_jax.tuning.perf_analyzer import PerfAnalyzerError
 
 ERRORS = (
     *ARTIFACT_ERRORS,
@@ -38,57 +47,6 @@ ERRORS = (
 )
 
 
-def measure(work: Workplace, running: Running, cell: Cell, seconds: float) -> Measurement:
-    """Measure one cell once."""
-    if cell.client == "wrk":
-        return wrk.measure(
-            running.http,
-            triton=COMPETITORS[cell.competitor].kind == "triton",
-            concurrency=cell.concurrency,
-            seconds=seconds,
-        )
-    url = running.http if cell.client == "http" else running.grpc
-    assert url is not None  # noqa: S101 - every tritonserver has both
-    load = Load(
-        model=cell.model,
-        protocol=cell.client,  # type: ignore[arg-type]
-        concurrency=cell.concurrency,
-        seconds=seconds,
-        output_bytes=4 * LARGE_ELEMENTS if cell.model == LARGE else None,
-    )
-    return work.perf_analyzer.measure(url, load)
-
-
-def run_plan(work: Workplace, plan: Plan, console: Console) -> list[Run]:
-    """Start everybody, check their answers, and measure round by round."""
-    runs: list[Run] = []
-    with ExitStack() as stack:
-        running = {}
-        for name in plan.competitors:
-            with console.status(f"starting {COMPETITORS[name].title}"):
-                running[name] = stack.enter_context(COMPETITORS[name].start(work))
-                check_answers(COMPETITORS[name], running[name])
-            console.print(f"{COMPETITORS[name].title}: answers as plain JAX does")
-        todo = list(plan.runs())
-        progress = stack.enter_context(
-            Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                console=console,
-            )
-        )
-        task = progress.add_task("measuring", total=len(todo))
-        for number, cell in todo:
-            what = f"round {number + 1}: {cell.competitor} {cell.client} c{cell.concurrency}"
-            progress.update(task, description=f"{what:44}")
-            found = measure(work, running[cell.competitor], cell, plan.seconds)
-            runs.append(Run(cell, number, found))
-            progress.advance(task)
-    return runs
-
-
 def _names(text: str, known: Sequence[str]) -> list[str]:
     names = text.split(",")
     for name in names:
@@ -97,10 +55,37 @@ def _names(text: str, known: Sequence[str]) -> list[str]:
     return [name for name in known if name in names]
 
 
+def show(report: Report, console: Console) -> None:
+    """Print the tables of a report."""
+    found = medians(report.runs)
+    tables = [figure_rows(found), ratio_rows(found), memory_rows(report)]
+    if report.batches:
+        tables.append(batch_rows(report))
+    if report.starts:
+        tables.append(start_rows(report))
+    if report.batches or report.starts:
+        tables.append(other_rows(report))
+    for table in tables:
+        if table.rows:
+            console.print(table.rich())
+
+
+def keep(report: Report, console: Console, *, docs: bool) -> None:
+    """Write a report, its table and its plots; into the documentation too where that is wanted."""
+    write(report, DIRECTORY / "report.json")
+    (DIRECTORY / "report.md").write_text(document(report), encoding="utf-8")
+    made = draw(report.runs, DIRECTORY / "images", formats=("png", "svg"))
+    if docs:
+        (ROOT / "docs" / "benchmarks.md").write_text(document(report), encoding="utf-8")
+        made += draw(report.runs, ROOT / "docs" / "images", formats=("svg",))
+    for path in (DIRECTORY / "report.json", DIRECTORY / "report.md", *made):
+        console.print(f"wrote {path.relative_to(ROOT)}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="./ci/nox -s bench --", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, gRPC and wrk only")
+    parser.add_argument("--quick", action="store_true", help="some three minutes: gRPC and wrk")
     parser.add_argument(
         "--only",
         type=lambda text: _names(text, list(COMPETITORS)),
@@ -115,13 +100,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, help="how long each run measures")
-    parser.add_argument("--release", default=DEFAULT_RELEASE)
+    parser.add_argument("--release", default=DEFAULT_RELEASE, help="default: %(default)s")
     parser.add_argument("--artifact", type=Path, help="a tarball to measure, instead of building")
+    parser.add_argument("--knobs", action="store_true", help="the figures of docs/tuning.md")
+    parser.add_argument("--runs-only", action="store_true", help="no timers, no starts")
+    parser.add_argument("--report", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--from-json", type=Path, help="measure nothing: use an earlier report")
     options = parser.parse_args(arguments)
     console = Console()
-    plan = Plan()
-    if options.quick:
-        plan = replace(plan, clients=("grpc", "wrk"), rounds=3, seconds=1.2, large=False)
+    plan = QUICK if options.quick else Plan()
     changes = {
         "competitors": options.only,
         "clients": options.clients,
@@ -129,17 +116,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "seconds": options.seconds,
     }
     plan = replace(plan, **{name: value for name, value in changes.items() if value is not None})
+    if options.runs_only or "ours" not in plan.competitors:
+        plan = replace(plan, batches=False, starts=0)
     try:
-        if "wrk" in plan.clients:
-            toolchain.ensure([wrk.requirement()])
-        work = prepare(options.release, tarball=options.artifact)
-        console.print(f"{len(list(plan.runs()))} runs, about {plan.expected_seconds():.0f} s")
-        runs = run_plan(work, plan, console)
-    except ERRORS as error:
+        if options.from_json:
+            report = Report.from_json(options.from_json.read_text(encoding="utf-8"))
+        else:
+            if "wrk" in plan.clients:
+                toolchain.ensure([wrk.requirement()])
+            work = prepare(options.release, tarball=options.artifact)
+            if options.knobs:
+                rounds, seconds = options.rounds or 3, options.seconds or 1.2
+                figures = measure_knobs(work, console, rounds=rounds, seconds=seconds)
+                keep_knobs(figures, DIRECTORY, docs=options.report)
+                return 0
+            console.print(f"{len(list(plan.runs()))} runs, about {plan.expected_seconds():.0f} s")
+            report = run(work, plan, console, lambda one: write(one, DIRECTORY / "report.json"))
+    except (*ERRORS, OSError, ValueError) as error:
         return fail(error)
-    found = medians(runs)
-    console.print(throughput_table(found))
-    console.print(ratio_table(found))
+    show(report, console)
+    keep(report, console, docs=options.report)
     return 0
 
 

@@ -99,7 +99,8 @@ def _large_config(backend: str) -> str:
     )
 
 
-def _fresh(directory: Path) -> Path:
+def fresh(directory: Path) -> Path:
+    """Make a folder anew, and return it."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     return directory
@@ -129,7 +130,7 @@ def write_model(
 
 def ours_repository(repository: Path, config: str = 'backend: "jax"\n') -> Path:
     """Write the network and the large model for this backend, and return the repository."""
-    _fresh(repository)
+    fresh(repository)
     write_model(repository, MLP, config=config, source=Path(mlp.__file__), params=True)
     write_model(repository, LARGE, config='backend: "jax"\n', source=Path(large.__file__))
     return repository
@@ -175,7 +176,7 @@ def _ours(instances: int) -> Callable[[Workplace], AbstractContextManager[Runnin
 def _copy_only(instances: int) -> Callable[[Workplace], AbstractContextManager[Running]]:
     @contextmanager
     def start(work: Workplace) -> Iterator[Running]:
-        repository = _fresh(work.directory / "models" / f"copy_only_{instances}")
+        repository = fresh(work.directory / "models" / f"copy_only_{instances}")
         config = _config("copy_only", instances=instances)
         write_model(repository, MLP, config=config, source=None)
         write_model(repository, LARGE, config=_large_config("copy_only"), source=None)
@@ -188,7 +189,7 @@ def _copy_only(instances: int) -> Callable[[Workplace], AbstractContextManager[R
 def _python(source: str) -> Callable[[Workplace], AbstractContextManager[Running]]:
     @contextmanager
     def start(work: Workplace) -> Iterator[Running]:
-        repository = _fresh(work.directory / "models" / source)
+        repository = fresh(work.directory / "models" / source)
         path = _MODELS / f"{source}.py"
         write_model(repository, MLP, config=_config("python"), source=path)
         backends = work.distribution.backend_directory
@@ -268,7 +269,7 @@ def _fastapi(factory: str) -> Callable[[Workplace], AbstractContextManager[Runni
 
 @contextmanager
 def _pytriton(work: Workplace) -> Iterator[Running]:
-    python = pytriton_python(work.directory / "pytriton")
+    python = pytriton_python(work.pytriton)
     ports = PortReservation(3)
     try:
         http, grpc, metrics = ports.ports
@@ -279,8 +280,9 @@ def _pytriton(work: Workplace) -> Iterator[Running]:
         ]
         log = work.directory / "logs" / "pytriton.log"
         env = {
+            **work.python_variables(),
             "PYTHONPATH": str(ROOT),
-            "PYTRITON_HOME": str(work.directory / "pytriton" / "home"),
+            "PYTRITON_HOME": str(work.directory / "pytriton-home"),
             "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
         }
         ready = f"http://{HOST}:{http}/v2/models/{MLP}/ready"

@@ -9,6 +9,7 @@ from typing import Final
 
 from benchmarks.competitors import COMPETITORS, LARGE, MLP, Competitor
 from benchmarks.results import Cell, Target
+from tritonserver_jax.runtime.parameters import PARAMETERS
 
 CONCURRENCIES: Final = (1, 8, 32)
 #: The clients for each kind of competitor. perf_analyzer knows Triton's protocols only; wrk sends
@@ -18,6 +19,10 @@ CLIENTS: Final = {"triton": ("grpc", "http", "shm", "wrk"), "fastapi": ("wrk",)}
 BY_WRK: Final = ("ours", "copy_only", "fastapi", "fastapi_batching")
 #: A run by a client costs this much beside the time that it measures.
 OVERHEAD_SECONDS: Final = {"wrk": 0.1, "grpc": 1.0, "http": 1.0, "shm": 1.0}
+
+
+#: Whether this backend can time the phases of a batch.
+HAS_TIMERS: Final = any(one.key == "phase_times" for one in PARAMETERS)
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Plan:
         seconds: How long a run measures.
         concurrencies: Of the network; the large model takes the first only.
         large: Whether the large model is measured.
+        batches: Whether this backend's own timers are read.
+        starts: How often a cold and a warm start are measured.
     """
 
     competitors: Sequence[str] = tuple(COMPETITORS)
@@ -39,6 +46,8 @@ class Plan:
     seconds: float = 2.0
     concurrencies: Sequence[int] = CONCURRENCIES
     large: bool = True
+    batches: bool = HAS_TIMERS
+    starts: int = 3
 
     def cells(self) -> list[Cell]:
         """Everything that is measured, in the order of one round.
@@ -75,6 +84,9 @@ class Plan:
         return sum(self.seconds + OVERHEAD_SECONDS[cell.client] for _, cell in self.runs())
 
 
+QUICK: Final = Plan(clients=("grpc", "wrk"), rounds=3, seconds=1.2, large=False, starts=0)
+
+
 def _measures(competitor: Competitor, client: str) -> bool:
     if client not in CLIENTS[competitor.kind]:
         return False
@@ -92,6 +104,7 @@ def targets() -> list[Target]:
         ]
         found.append(Target("p50", ("python_backend",), client, 1, 0.7))
         found.append(Target("p99", ("python_backend",), client, 32, 0.8))
+        found.append(Target("p99", ("ours",), client, 32, 3.0, against_figure="p50"))
         found.append(Target("throughput", ("copy_only",), client, 1, 0.9, model=LARGE))
     fastapi = ("fastapi", "fastapi_batching")
     return found + [Target("throughput", fastapi, "wrk", n, 2.0) for n in (8, 32)]

@@ -82,6 +82,7 @@ class Target:
         model: By name.
         client: Of both sides.
         concurrency: Of both sides.
+        against_figure: Of the other side, where it is another one.
         limit: What is to be reached: at least, for throughput; at most, for a latency.
     """
 
@@ -92,6 +93,7 @@ class Target:
     limit: float
     ours: str = "ours"
     model: str = "mlp"
+    against_figure: str | None = None
 
     @property
     def at_least(self) -> bool:
@@ -106,12 +108,13 @@ class Target:
 def ratio(target: Target, found: Mapping[Cell, Measurement]) -> float | None:
     """Return the ratio, or None when one of its sides was not measured."""
 
-    def figure(competitor: str) -> float | None:
+    def read(competitor: str, figure: str) -> float | None:
         measured = found.get(Cell(competitor, target.model, target.client, target.concurrency))
-        return None if measured is None else float(getattr(measured, target.figure))
+        return None if measured is None else float(getattr(measured, figure))
 
-    ours = figure(target.ours)
-    others = [value for name in target.against if (value := figure(name)) is not None]
+    ours = read(target.ours, target.figure)
+    other = target.against_figure or target.figure
+    others = [value for name in target.against if (value := read(name, other)) is not None]
     if ours is None or not others:
         return None
     return ours / (max(others) if target.at_least else min(others))

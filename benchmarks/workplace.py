@@ -33,6 +33,7 @@ class Workplace:
         environment: The Python environment of it; the python backend uses the same.
         copy_only: The backend directory with the copy-only backend.
         perf_analyzer: The load generator.
+        pytriton: The environment of PyTriton; made when it is first needed.
     """
 
     directory: Path
@@ -41,6 +42,7 @@ class Workplace:
     environment: Path
     copy_only: Path
     perf_analyzer: PerfAnalyzer
+    pytriton: Path = DIRECTORY / "pytriton"
 
     @property
     def site_packages(self) -> Path:

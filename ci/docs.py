@@ -13,11 +13,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ci.command_docs import command_reference, exit_codes
 from ci.process import ROOT
 from tritonserver_jax.releases import SUPPORT_LEVELS, load_catalog, load_releases
 from tritonserver_jax.runtime.dtypes import DTYPES
 from tritonserver_jax.runtime.parameters import PARAMETERS, Parameter
 from tritonserver_jax.runtime.settings import SETTINGS
+from tritonserver_jax.variables import VARIABLES
 
 DOCS = ROOT / "docs"
 METRICS_SOURCE = ROOT / "backend" / "src" / "core" / "metrics.cc"
@@ -139,7 +141,9 @@ def _features() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "commands": command_reference,
     "dtypes": _dtypes,
+    "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),
     "features": _features,
     "metrics": _metrics,
     "parameters": lambda: _parameters(PARAMETERS),
@@ -148,6 +152,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "settings": lambda: _parameters(SETTINGS),
     "support": lambda: _table(
         ("support", "meaning"), [(f"`{level}`", text) for level, text in SUPPORT_LEVELS.items()]
+    ),
+    "variables": lambda: _table(
+        ("variable", "meaning"), [(f"`{name}`", text) for name, text in VARIABLES.items()]
     ),
 }
 

@@ -33,11 +33,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"release to run the integration tests on (default: {DEFAULT_RELEASE})",
     )
     parser.addoption(
+        "--environment",
+        type=Path,
+        default=None,
+        help="Python environment of the backend, made before (default: one is made for this run)",
+    )
+    parser.addoption(
         "--gpu-environment",
         type=Path,
         default=None,
         help="Python environment of the backend with JAX's GPU plugin, for the tests that need a "
         "GPU (default: the one that is installed with the artifact)",
+    )
+    parser.addoption(
+        "--record-golden",
+        type=Path,
+        default=None,
+        help="folder to write a server's answers to, instead of comparing them: ./ci/nox -s golden",
     )
     parser.addoption(
         "--server-env",
@@ -71,11 +83,14 @@ def backend_of(pytestconfig: pytest.Config, shared_directory: Path) -> Callable[
     """The installed backend of a release."""
     dist: Path = pytestconfig.getoption("--backend-dist")
     release: str = pytestconfig.getoption("--release")
+    environment: Path | None = pytestconfig.getoption("--environment")
     settings: list[str] = pytestconfig.getoption("--server-env")
     variables = dict(setting.split("=", 1) for setting in settings)
 
     def backend(name: str) -> Backend:
-        installed = installed_backend(dist.resolve(), name, release, shared_directory)
+        installed = installed_backend(
+            dist.resolve(), name, release, shared_directory, environment=environment
+        )
         return dataclasses.replace(installed, variables=variables)
 
     return backend

@@ -9,7 +9,7 @@ not look through what was made at the start.
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -45,6 +45,11 @@ class CompiledMlp:
             np.asarray(program(self._params, self._memory[size]))
         gc.collect()
         gc.freeze()
+
+    def bare(self, size: int) -> Callable[[], Any]:
+        """Return a call of the program for a batch size, and nothing beside it."""
+        program, params, memory = self._programs[size], self._params, self._memory[size]
+        return lambda: program(params, memory)
 
     def __call__(self, inputs: Sequence[Array]) -> Array:
         """Run the rows of several requests as one batch, and return the rows of the answers."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pytriton.decorators import batch
 from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
-from pytriton.triton import Triton, TritonConfig
+from pytriton.triton import Triton, TritonConfig, TritonSecurityConfig
 
 from benchmarks.competitor_models.compiled import CompiledMlp
 from benchmarks.competitor_models.weights import MAX_BATCH, SIZES
@@ -30,7 +30,9 @@ def main() -> None:
         metrics_port=metrics,
         log_verbose=0,
     )
-    with Triton(config=config) as triton:
+    # perf_analyzer reads statistics and shares memory; by gRPC it cannot send the token for that.
+    everything_open = TritonSecurityConfig(restricted_endpoints=[])
+    with Triton(config=config, security_config=everything_open) as triton:
         triton.bind(
             model_name="mlp",
             infer_func=infer,

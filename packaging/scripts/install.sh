@@ -7,17 +7,23 @@ set -euo pipefail
 
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly ROOT
+readonly MARKER=.tritonserver-jax.json
 
 usage() {
     cat <<EOF
-Usage: install.sh --backends DIR [--with-env] [--force]
+Usage: install.sh --backends DIR [--with-env] [--python PATH] [--check] [--force]
 
-Installs the JAX backend of this tarball as DIR/jax. The new backend is made beside the old one and
-moved into place; an environment that is there is kept (setup_env.sh brings it up to date).
+Installs the JAX backend of this tarball as DIR/jax. Everything is checked before anything is
+touched. The new backend is made beside the old one and moved into place; an environment that is
+there is kept (setup_env.sh brings it up to date). When a step fails, the backend from before is
+put back.
 
   --backends DIR  the server's backend directory (/opt/tritonserver/backends in a release image)
   --with-env      also make the Python environment there, by setup_env.sh
-  --force         replace another build of the backend, or what else is at DIR/jax
+  --python PATH   the Python for it; default: the first suitable one on PATH
+  --check         only check whether it can be installed; change nothing
+  --force         replace another build of the backend, or what else is at DIR/jax; install into
+                  the server of another release
   --help          show this
 EOF
 }
@@ -34,21 +40,28 @@ usage_error() {
 
 backends=
 with_env=no
+python=
+check=no
 force=no
 while (($#)); do
     case $1 in
-        --backends)
+        --backends | --python)
             (($# >= 2)) && [[ -n $2 ]] || usage_error "$1: expected a value"
-            backends=$2
+            case $1 in
+                --backends) backends=$2 ;;
+                --python) python=$2 ;;
+            esac
             shift 2
             ;;
         --with-env) with_env=yes && shift ;;
+        --check) check=yes && shift ;;
         --force) force=yes && shift ;;
         --help | -h) usage && exit 0 ;;
         *) usage_error "$1: no such option" ;;
     esac
 done
 [[ -n $backends ]] || usage_error "--backends: expected the server's backend directory, got nothing"
+[[ -z $python || $with_env == yes ]] || usage_error "--python: expected together with --with-env"
 
 # -- what is to be installed ----------------------------------------------------------------------
 
@@ -71,81 +84,117 @@ describe() {
 }
 new=$(describe "$ROOT/BUILD_INFO.json")
 
+# Only what is listed gets in, whatever else lies in the folder; lib/ is laid flat, because Triton
+# looks for <backends>/jax/libtriton_jax.so.
+listed=()
+laid_flat=
+while IFS= read -r line; do
+    name=${line:66}
+    flat=${name#lib/}
+    [[ ${flat##*/} != model.py ]] || die "$name: a model.py would make Triton take this for a Python-based backend; nothing was installed"
+    [[ $name != /* && /$name/ != */../* ]] || die "SHA256SUMS: expected a path inside the folder, got $name; nothing was installed"
+    listed+=("$name")
+    laid_flat+="${line:0:64}  $flat"$'\n'
+done <"$ROOT/SHA256SUMS"
+
 # -- where to -------------------------------------------------------------------------------------
 
 [[ -d $backends ]] || die "$backends: expected the server's backend directory, found none; it is /opt/tritonserver/backends in a release image"
 [[ -w $backends && -x $backends ]] || die "$backends: expected to be allowed to write there; run as its owner"
 backends=$(cd -- "$backends" && pwd -P)
 target=$backends/jax
-
-exec 8<"$backends"
-if ! flock --nonblock 8; then
-    say "waiting for another install.sh in $backends"
-    flock 8
-fi
-
-# One that was killed between its two moves has left the old backend aside.
-shopt -s nullglob
-aside=("$backends"/.jax.old.*)
-shopt -u nullglob
-if [[ ! -e $target ]] && ((${#aside[@]} == 1)); then
-    say "an earlier installation was interrupted: putting the backend back"
-    mv -T -- "${aside[0]}" "$target"
-    aside=()
-fi
-rm -rf -- "$backends"/.jax.new.* ${aside[@]+"${aside[@]}"}
-
-# The server that the folder belongs to, as far as it says what it is.
-server_version=$(cat -- "$backends/../TRITON_VERSION" 2>/dev/null || true)
-if [[ -z $server_version && $backends == /opt/tritonserver/backends ]]; then
-    server_version=${TRITON_SERVER_VERSION:-}
-fi
-expected_version=$(build_info "$ROOT/BUILD_INFO.json" server_version)
-if [[ -n $server_version && $server_version != "$expected_version" ]]; then
-    printf 'install.sh: warning: this is %s (server version %s), and the server there is %s; take the tarball of its release\n' \
-        "$new" "$expected_version" "$server_version" >&2
-fi
-
-# -- stage ----------------------------------------------------------------------------------------
-
 stage=$backends/.jax.new.$$
 old=$backends/.jax.old.$$
-finish() {
-    local status=$?
-    if [[ -e $old && ! -e $target ]]; then
-        mv -T -- "$old" "$target"
+trash=$backends/.jax.trash.$$
+
+there() { [[ -e $1 || -L $1 ]]; }
+
+# Gone from where it counts at once, however long the removal takes.
+discard() {
+    if there "$1"; then
+        mv -T -- "$1" "$trash"
+        rm -rf -- "$trash"
     fi
-    # The environment was moved last; it goes back with the backend that it belongs to.
-    if [[ -d $stage/env && -d $target && ! -e $target/env ]]; then
-        mv -T -- "$stage/env" "$target/env"
-    fi
-    rm -rf -- "$stage" "$old"
-    exit "$status"
 }
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
 
-umask 022 # the server may run as another user
-mkdir -- "$stage"
-# Only what is listed, so that nothing else that lies in the folder gets in; lib/ is laid flat,
-# because Triton looks for <backends>/jax/libtriton_jax.so.
-while IFS= read -r line; do
-    name=${line:66}
-    flat=${name#lib/}
-    [[ ${flat##*/} != model.py ]] || die "$name: a model.py would make Triton take this for a Python-based backend; nothing was installed"
-    [[ $name != /* && /$name/ != */../* ]] || die "SHA256SUMS: expected a path inside the folder, got $name; nothing was installed"
-    mkdir -p -- "$stage/$(dirname -- "$flat")"
-    cp --preserve=mode,timestamps -- "$ROOT/$name" "$stage/$flat" || die "$stage/$flat: cannot be written (above); nothing was installed"
-    printf '%s  %s\n' "${line:0:64}" "$flat" >>"$stage/SHA256SUMS"
-done <"$ROOT/SHA256SUMS"
+# Moves an environment to the backend that it belongs to. setup_env.sh keeps the one from before
+# aside until the new one is complete.
+move_env() {
+    local env=$1/env
+    if [[ -d $1/.env.old && ! -f $env/$MARKER ]]; then
+        env=$1/.env.old
+    fi
+    if [[ -d $env && ! -L $1 && -d $2 && ! -e $2/env ]]; then
+        mv -T -- "$env" "$2/env"
+    fi
+}
 
-# -- compare with what is there -------------------------------------------------------------------
+# Whether a backend has the environment that was made for this very build of it.
+env_fits() {
+    local wheel
+    wheel=$(sed -nE 's/^([0-9a-f]{64})  wheel\/.*$/\1/p' "$1/SHA256SUMS" 2>/dev/null) || return 1
+    [[ -n $wheel ]] && grep -qF "\"wheel_sha256\": \"$wheel\"" "$1/env/$MARKER" 2>/dev/null
+}
 
+# Puts the backend from before back, with its environment, wherever that was on its way.
+put_back() {
+    local from
+    for from in "$backends"/.jax.new.* "$target"; do
+        move_env "$from" "$old"
+    done
+    discard "$target"
+    mv -T -- "$old" "$target"
+}
+
+if [[ $check == no ]]; then
+    exec 8<"$backends"
+    if ! flock --nonblock 8; then
+        say "waiting for another install.sh in $backends"
+        flock 8
+    fi
+    # One that was killed has left the old backend aside.
+    shopt -s nullglob
+    for old in "$backends"/.jax.old.*; do
+        if env_fits "$target"; then
+            discard "$old" # it was killed when all was done
+        else
+            say "an earlier installation was interrupted: putting the backend back"
+            put_back
+        fi
+    done
+    shopt -u nullglob
+    old=$backends/.jax.old.$$
+    rm -rf -- "$backends"/.jax.new.* "$backends"/.jax.trash.*
+fi
+
+# The server that the folder belongs to, as far as it says what it is.
+expected_version=$(build_info "$ROOT/BUILD_INFO.json" server_version)
+server_version=$(cat -- "$backends/../TRITON_VERSION" 2>/dev/null || true)
+server=
+if [[ -z $server_version && $backends == /opt/tritonserver/backends ]]; then
+    server_version=${TRITON_SERVER_VERSION:-}
+    # Some images have only the name of the release.
+    if [[ -z $server_version && -n ${NVIDIA_TRITON_SERVER_VERSION:-} ]]; then
+        if [[ $NVIDIA_TRITON_SERVER_VERSION != "$(build_info "$ROOT/BUILD_INFO.json" release)" ]]; then
+            server="of release $NVIDIA_TRITON_SERVER_VERSION"
+        fi
+    fi
+fi
+if [[ -n $server_version && $server_version != "$expected_version" ]]; then
+    server=$server_version
+fi
+if [[ -n $server ]]; then
+    refusal="this is $new (server version $expected_version), and the server there is $server; take the tarball of its release"
+    [[ $force == yes ]] || die "$backends: $refusal, or use --force"
+    printf 'install.sh: warning: %s\n' "$refusal" >&2
+fi
+
+# What is there already.
+installed=no
 if [[ -L $target || (-e $target && ! -d $target) ]]; then
     [[ $force == yes ]] || die "$target: expected a folder or nothing, found something else; remove it, or use --force"
 elif [[ -d $target ]]; then
-    if cmp --silent -- "$stage/SHA256SUMS" "$target/SHA256SUMS"; then
+    if cmp --silent -- - "$target/SHA256SUMS" <<<"${laid_flat%$'\n'}"; then
         if (cd -- "$target" && sha256sum --check --strict --status SHA256SUMS 2>/dev/null); then
             say "already installed: $new in $target"
             installed=yes
@@ -160,21 +209,66 @@ elif [[ -d $target ]]; then
     fi
 fi
 
-# -- move into place ------------------------------------------------------------------------------
+# Room for it; setup_env.sh looks after that of the environment.
+needed_kib=$(cd -- "$ROOT" && du -k --apparent-size -c -- "${listed[@]}" | awk 'END { print $1 + 64 }')
+free_kib=$(df -Pk -- "$backends" | awk 'NR == 2 { print $4 }')
+if [[ $installed == no ]] && ((free_kib < needed_kib)); then
+    die "$backends: expected $needed_kib KiB of free space for the backend, found $free_kib KiB; nothing was installed"
+fi
 
-if [[ -z ${installed:-} ]]; then
-    if [[ -d $target/env && ! -L $target ]]; then
-        mv -T -- "$target/env" "$stage/env"
+make_env() { "$1/scripts/setup_env.sh" --env "$target/env" ${python:+--python "$python"} "${@:2}"; }
+if [[ $with_env == yes ]]; then
+    make_env "$ROOT" --check || die "its Python environment cannot be made (above); nothing was installed"
+fi
+if [[ $check == yes ]]; then
+    [[ $installed == yes ]] || say "can be installed: $new in $target"
+    exit 0
+fi
+
+# -- stage, and move into place -------------------------------------------------------------------
+
+begun=no
+finish() {
+    local status=$?
+    # Neither complete nor as it was before: the environment failed, or there was a signal.
+    if there "$old" && ! env_fits "$target"; then
+        put_back
+        printf 'install.sh: error: %s is again as it was before\n' "$target" >&2
+    elif [[ $begun == yes ]] && ! there "$old" && ! env_fits "$target"; then
+        discard "$target"
+        printf 'install.sh: error: nothing was installed\n' >&2
     fi
-    if [[ -e $target || -L $target ]]; then
+    discard "$old"
+    rm -rf -- "$stage" "$trash"
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+umask 022 # the server may run as another user
+if [[ $installed == no ]]; then
+    mkdir -- "$stage"
+    for name in "${listed[@]}"; do
+        flat=${name#lib/}
+        mkdir -p -- "$stage/$(dirname -- "$flat")"
+        cp --preserve=mode,timestamps -- "$ROOT/$name" "$stage/$flat" || die "$stage/$flat: cannot be written (above); nothing was installed"
+    done
+    printf '%s' "$laid_flat" >"$stage/SHA256SUMS" || die "$stage/SHA256SUMS: cannot be written (above); nothing was installed"
+
+    if there "$target"; then
         mv -T -- "$target" "$old"
+        move_env "$old" "$stage"
     fi
+    begun=yes
     mv -T -- "$stage" "$target"
     say "installed: $new in $target"
 fi
 
 if [[ $with_env == yes ]]; then
-    "$target/scripts/setup_env.sh"
+    make_env "$target"
 elif [[ ! -d $target/env ]]; then
     say "next: make its Python environment with $target/scripts/setup_env.sh"
 fi
+begun=no
+discard "$old"

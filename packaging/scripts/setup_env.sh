@@ -9,11 +9,13 @@ set -euo pipefail
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 readonly ROOT
 readonly MARKER=.tritonserver-jax.json
+# What the environment takes on the disk, with its byte code, and some room for what changes.
+readonly NEEDED_MIB=1024
 
 usage() {
     cat <<EOF
 Usage: setup_env.sh [--env DIR] [--python PATH] [--requirements FILE]... [--no-requirements]
-                    [--installer uv|pip] [--force]
+                    [--installer uv|pip] [--check] [--force]
 
 Makes the Python environment of the JAX backend. Every package is installed at the version and
 with the hash in locks/. Run again it says "up to date", or rebuilds what is incomplete or old; when
@@ -30,6 +32,7 @@ that fails, the environment from before is put back.
                     the files that it was made with
   --no-requirements make it without any again
   --installer NAME  uv or pip; default: uv when \$UV or PATH has one, else pip
+  --check           only check whether it can be made; change nothing
   --force           rebuild it even when it is up to date
   --help            show this
 
@@ -53,6 +56,7 @@ usage_error() {
 env_dir=$ROOT/env
 python=
 installer=
+check=no
 force=no
 requirements=()
 forget_requirements=no
@@ -69,6 +73,7 @@ while (($#)); do
             shift 2
             ;;
         --no-requirements) forget_requirements=yes && shift ;;
+        --check) check=yes && shift ;;
         --force) force=yes && shift ;;
         --help | -h) usage && exit 0 ;;
         *) usage_error "$1: no such option" ;;
@@ -120,14 +125,23 @@ fi
 # -- one at a time --------------------------------------------------------------------------------
 
 parent=$(dirname -- "$env_dir")
-mkdir -p -- "$parent" 2>/dev/null || die "$parent: cannot make this folder; choose another with --env"
-[[ -w $parent ]] || die "$parent: expected to be allowed to write there; run as its owner, or choose another place with --env"
-parent=$(cd -- "$parent" && pwd -P)
-env_dir=${parent%/}/$(basename -- "$env_dir")
-exec 9<"$parent"
-if ! flock --nonblock 9; then
-    say "waiting for another setup_env.sh in $parent"
-    flock 9
+if [[ $check == yes ]]; then
+    # The folder above it is made with it.
+    parent=$(realpath -m -- "$parent")
+    env_dir=${parent%/}/$(basename -- "$env_dir")
+    while [[ ! -e $parent ]]; do parent=$(dirname -- "$parent"); done
+else
+    mkdir -p -- "$parent" 2>/dev/null || die "$parent: cannot make this folder; choose another with --env"
+fi
+[[ -d $parent && -w $parent ]] || die "$parent: expected to be allowed to write there; run as its owner, or choose another place with --env"
+if [[ $check == no ]]; then
+    parent=$(cd -- "$parent" && pwd -P)
+    env_dir=${parent%/}/$(basename -- "$env_dir")
+    exec 9<"$parent"
+    if ! flock --nonblock 9; then
+        say "waiting for another setup_env.sh in $parent"
+        flock 9
+    fi
 fi
 
 # The environment from before waits in `aside` until the new one is complete. What is to go is moved
@@ -147,8 +161,8 @@ put_back() {
     mv -T -- "$aside" "$env_dir"
 }
 
-rm -rf -- "$refuse"
-if there "$aside"; then
+[[ $check == yes ]] || rm -rf -- "$refuse"
+if [[ $check == no ]] && there "$aside"; then
     if [[ -f $env_dir/$MARKER ]]; then
         rm -rf -- "$aside"
     else
@@ -396,7 +410,18 @@ for path in files:
 EOF
 fi
 
+free_mib=$(df -Pk -- "$parent" | awk 'NR == 2 { printf "%d", $4 / 1024 }')
+((free_mib >= NEEDED_MIB)) || die "$parent: expected $NEEDED_MIB MiB of free space for the environment, found $free_mib MiB; make room, or choose another place with --env"
+
+if [[ $check == yes ]]; then
+    say "can be made: $env_dir ($reason) with Python $minor: $base_python, by $installer"
+    exit 0
+fi
+
 # -- make it --------------------------------------------------------------------------------------
+
+# Not from here: uv would follow the settings of a pyproject.toml in the folder it is started in.
+uv_pip() { (cd / && UV_PYTHON_DOWNLOADS=never exec "$uv" pip "$@"); }
 
 say "making $env_dir ($reason) with Python $minor: $base_python, by $installer"
 
@@ -451,7 +476,7 @@ env_python=$env_dir/bin/python
 step="installing the packages of locks/${lock##*/}"
 say "$step"
 if [[ $installer == uv ]]; then
-    UV_PYTHON_DOWNLOADS=never "$uv" pip install --python "$env_python" --no-deps --require-hashes \
+    uv_pip install --python "$env_python" --no-deps --require-hashes \
         --only-binary :all: --compile-bytecode --requirements "$lock"
 else
     "$env_python" -I -m pip install --disable-pip-version-check --no-input --no-deps \
@@ -462,7 +487,7 @@ for file in ${requirements[@]+"${requirements[@]}"}; do
     step="installing the packages of $file"
     say "$step"
     if [[ $installer == uv ]]; then
-        UV_PYTHON_DOWNLOADS=never "$uv" pip install --python "$env_python" --no-deps --require-hashes \
+        uv_pip install --python "$env_python" --no-deps --require-hashes \
             --only-binary :all: --compile-bytecode --requirements "$file"
     else
         "$env_python" -I -m pip install --disable-pip-version-check --no-input --no-deps \
@@ -474,7 +499,7 @@ step="installing ${wheel##*/}"
 say "$step"
 if [[ $installer == uv ]]; then
     # No cache: it goes by path and time, and a build may be replaced by another with the same.
-    UV_PYTHON_DOWNLOADS=never "$uv" pip install --python "$env_python" --no-deps --no-index \
+    uv_pip install --python "$env_python" --no-deps --no-index \
         --no-cache --compile-bytecode "$wheel"
 else
     "$env_python" -I -m pip install --disable-pip-version-check --no-input --no-deps --no-index "$wheel"
@@ -484,7 +509,7 @@ if ((${#requirements[@]})); then
     step="checking that the packages go together"
     say "$step"
     if [[ $installer == uv ]]; then
-        UV_PYTHON_DOWNLOADS=never "$uv" pip check --python "$env_python"
+        uv_pip check --python "$env_python"
     else
         "$env_python" -I -m pip check --disable-pip-version-check
     fi

@@ -165,14 +165,19 @@ def test_several_at_once_leave_one_whole_backend(unpacked: Path, backends: Path)
     assert left_over(backends) == []
 
 
-def test_a_server_of_another_release_is_warned_of(unpacked: Path, backends: Path) -> None:
+def test_a_server_of_another_release_is_refused(unpacked: Path, backends: Path) -> None:
     (backends.parent / "TRITON_VERSION").write_text("2.39.0\n")
     status, said = install(unpacked, "--backends", backends)
+    assert status == 1
+    both = "for release 24.10 (server version 2.51.0), and the server there is 2.39.0; take the"
+    assert both in said
+    assert list(backends.iterdir()) == []
+    status, said = install(unpacked, "--backends", backends, "--force")
     assert status == 0
     assert "warning" in said
-    assert "server version 2.51.0), and the server there is 2.39.0" in said
+    assert both in said
     (backends.parent / "TRITON_VERSION").write_text("2.51.0\n")
-    assert "warning" not in install(unpacked, "--backends", backends)[1]
+    assert "server there is" not in install(unpacked, "--backends", backends)[1]
 
 
 @pytest.mark.parametrize(

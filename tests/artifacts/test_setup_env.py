@@ -44,7 +44,7 @@ def unlock(root: Path) -> None:
 
     What is imported at the end is then not there: for the tests of what fails before.
     """
-    for lock in (root / "locks").iterdir():
+    for lock in (root / "locks").glob("requirements-cpu-*.txt"):
         text = lock.read_text()
         begin = text.index("absl-py==")
         lock.write_text(text[begin : text.index("\n", text.index("--hash", begin) + 90) + 1])
@@ -108,7 +108,7 @@ def test_a_package_with_another_hash_is_refused(unpacked: Path, installer: str) 
     if installer == "uv" and shutil.which("uv") is None:
         pytest.skip("no uv on PATH")
     unlock(unpacked)
-    for lock in (unpacked / "locks").iterdir():
+    for lock in (unpacked / "locks").glob("requirements-cpu-*.txt"):
         name, *_ = lock.read_text().splitlines()
         lock.write_text(f"{name}\n    --hash=sha256:{'0' * 64}\n")
     sign(unpacked)
@@ -337,7 +337,7 @@ def test_without_a_suitable_python_each_candidate_is_explained(
     unpacked: Path, tmp_path: Path
 ) -> None:
     # A lock for none of the Pythons here, a Python that fails, and one that is no Python.
-    for lock in (unpacked / "locks").iterdir():
+    for lock in (unpacked / "locks").glob("requirements-cpu-*.txt"):
         lock.rename(lock.with_name("requirements-cpu-py399.txt"))
     sign(unpacked)
     shims = tmp_path / "shims"

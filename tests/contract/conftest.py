@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci.package import tarball_name
+from tests.support.api_host import host
 from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
 
 
@@ -23,3 +24,9 @@ def libraries(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFact
             assert member is not None
             (folder / name).write_bytes(member.read())
     return folder
+
+
+@pytest.fixture(scope="session")
+def api_host(libraries: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A process with the C API of a server; see `tests.support.api_host`."""
+    return host(libraries / "libtriton_jax.so", tmp_path_factory.mktemp("host"))

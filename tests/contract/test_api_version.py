@@ -10,96 +10,22 @@ from pathlib import Path
 import pytest
 
 from ci.process import ROOT
-from ci.symbols import SERVER_PREFIXES, required
-
-# A process that offers the functions of a server, of which only these do anything. It is C++ for
-# the libraries of C++, which a real server has loaded too.
-HOST = """
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string>
-
-struct TRITONSERVER_Error { int code; std::string text; };
-
-extern "C" {
-TRITONSERVER_Error* TRITONSERVER_ErrorNew(int code, const char* text) {
-  return new TRITONSERVER_Error{code, text};
-}
-TRITONSERVER_Error* TRITONBACKEND_ApiVersion(uint32_t* major, uint32_t* minor) {
-  *major = MAJOR;
-  *minor = MINOR;
-  return nullptr;
-}
-TRITONSERVER_Error* TRITONBACKEND_BackendArtifacts(void*, int*, const char**) {
-  return TRITONSERVER_ErrorNew(2, "the version was accepted");
-}
-TRITONSERVER_Error* TRITONSERVER_MetricFamilyNew(void**, int, const char*, const char*) {
-  return TRITONSERVER_ErrorNew(5, "metrics are off");
-}
-bool TRITONSERVER_LogIsEnabled(int) { return false; }
-int TRITONSERVER_ErrorCode(TRITONSERVER_Error* error) { return error->code; }
-const char* TRITONSERVER_ErrorMessage(TRITONSERVER_Error* error) { return error->text.c_str(); }
-void TRITONSERVER_ErrorDelete(TRITONSERVER_Error* error) { delete error; }
-%s
-}
-
-int main(int, char** arguments) {
-  void* library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) { fprintf(stderr, "%%s\\n", dlerror()); return 3; }
-  auto initialize = reinterpret_cast<TRITONSERVER_Error* (*)(void*)>(
-      dlsym(library, "TRITONBACKEND_Initialize"));
-  TRITONSERVER_Error* error = initialize(nullptr);
-  if (error == nullptr) { return 4; }
-  printf("%%d %%s\\n", error->code, error->text.c_str());
-  return 0;
-}
-"""
-DEFINED = {
-    "TRITONSERVER_ErrorNew",
-    "TRITONBACKEND_ApiVersion",
-    "TRITONBACKEND_BackendArtifacts",
-    "TRITONSERVER_LogIsEnabled",
-    "TRITONSERVER_MetricFamilyNew",
-    "TRITONSERVER_ErrorCode",
-    "TRITONSERVER_ErrorMessage",
-    "TRITONSERVER_ErrorDelete",
-}
-
-
-def answer_to(version: tuple[int, int], core: Path, scratch: Path) -> str:
-    """Code and message with which Initialize answers a server of this backend API."""
-    others = [n for n in required(core) if n.startswith(SERVER_PREFIXES) and n not in DEFINED]
-    source = scratch / "host.cc"
-    source.write_text(HOST % "\n".join(f"void* {name}() {{ abort(); }}" for name in others))
-    host = scratch / "host"
-    subprocess.run(
-        [
-            *("g++", "-std=c++17", f"-DMAJOR={version[0]}", f"-DMINOR={version[1]}"),
-            *(source, "-o", host, "-rdynamic", "-ldl"),
-        ],
-        check=True,
-    )
-    return subprocess.run([host, core], check=True, capture_output=True, text=True).stdout.strip()
+from tests.support.api_host import REFUSED, answer_to
 
 
 @pytest.mark.parametrize("version", [(1, 11), (1, 0), (2, 12), (0, 99)])
 def test_another_api_is_refused_with_both_numbers(
-    libraries: Path, tmp_path: Path, version: tuple[int, int]
+    libraries: Path, api_host: Path, version: tuple[int, int]
 ) -> None:
-    answer = answer_to(version, libraries / "libtriton_jax.so", tmp_path)
-    assert answer == (
-        "5 the jax backend needs Triton's backend API 1.12 or a later minor version of it "
-        f"(release 23.04 or newer); this server has {version[0]}.{version[1]}"
-    )
+    answer = answer_to(version, libraries / "libtriton_jax.so", api_host)
+    assert answer == REFUSED.format(*version)
 
 
 @pytest.mark.parametrize("version", [(1, 12), (1, 19), (1, 99)])
 def test_this_api_and_its_later_minor_versions_are_accepted(
-    libraries: Path, tmp_path: Path, version: tuple[int, int]
+    libraries: Path, api_host: Path, version: tuple[int, int]
 ) -> None:
-    answer = answer_to(version, libraries / "libtriton_jax.so", tmp_path)
+    answer = answer_to(version, libraries / "libtriton_jax.so", api_host)
     assert answer == "2 the version was accepted"
 
 

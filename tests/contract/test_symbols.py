@@ -11,8 +11,6 @@ import pytest
 
 from ci.process import ROOT
 from ci.symbols import SERVER_PREFIXES, exported, required
-from tritonserver_jax.releases import find_release
-from tritonserver_jax.server import obtain_server
 
 ENTRY_POINTS = {
     "TRITONBACKEND_Initialize",
@@ -64,21 +62,6 @@ def test_the_core_knows_nothing_of_python(libraries: Path) -> None:
 def test_the_engine_knows_nothing_of_triton(libraries: Path) -> None:
     needed = required(libraries / "libtriton_jax_python.so")
     assert not [name for name in needed if name.startswith(SERVER_PREFIXES)]
-
-
-@pytest.mark.parametrize("release", ["23.04", "23.10", "24.10"])
-def test_a_real_server_has_every_function_that_the_core_needs(
-    libraries: Path, release: str
-) -> None:
-    server = obtain_server(find_release(release))
-    offered = exported(next(server.library_directory.glob("libtritonserver-*.so*")))
-    needed = {
-        name
-        for name in required(libraries / "libtriton_jax.so")
-        if name.startswith(SERVER_PREFIXES)
-    }
-    assert needed
-    assert needed <= offered
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.support.client import infer
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.server import ServerError, TritonServer
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.core, pytest.mark.integration]
 
 PARAMS = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
 

@@ -15,7 +15,7 @@ from tests.support.metrics import sample
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.server import TritonServer
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.core, pytest.mark.integration]
 
 
 def params(factor: float) -> dict[str, np.ndarray]:

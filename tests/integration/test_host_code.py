@@ -10,11 +10,11 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.support.client import Client, RequestError, infer
+from tests.support.client import Client, RequestError, infer, status
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.server import ServerError, TritonServer
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.core, pytest.mark.integration]
 
 PARAMS = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
 
@@ -350,6 +350,7 @@ def test_an_explicit_zero_on_one_line(server: TritonServer, repository: Path) ->
     assert got["y"].shape == (3,)
 
 
+@pytest.mark.slow
 def test_a_model_takes_its_globals_with_it(server: TritonServer, repository: Path) -> None:
     """10 MB in a model's globals, loaded 30 times, are not 300 MB."""
     code = LINEAR + "\n    import numpy as np\n    TABLE = np.ones(2_500_000, np.float32)\n"
@@ -455,6 +456,6 @@ def test_a_models_words_do_not_condemn_the_device(server: TritonServer, reposito
     server.load_model("words")
     with pytest.raises(RequestError) as refused:
         infer(server, "words", {"x": np.full((1, 1), -1, np.float32)})
-    assert refused.value.status == "500"
+    assert refused.value.status == status(server, "http", {"http": "500"})
     one = np.ones((1, 1), np.float32)
     assert np.array_equal(infer(server, "words", {"x": one})["y"], one)

@@ -17,7 +17,7 @@ from tests.support.metrics import family, sample
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.server import TritonServer
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.core, pytest.mark.integration]
 
 PARAMS = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
 ROW = {"x": np.ones((1, 4), np.float32)}

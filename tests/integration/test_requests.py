@@ -13,7 +13,11 @@ from tests.support.client import PROTOCOLS, Array, Protocol, RequestError, infer
 from tests.support.models import write_model
 from tritonserver_jax.server import TritonServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.parametrize("protocol", PROTOCOLS)]
+pytestmark = [
+    pytest.mark.core,
+    pytest.mark.integration,
+    pytest.mark.parametrize("protocol", PROTOCOLS),
+]
 
 INVALID_ARGUMENT = {"http": "400", "grpc": "StatusCode.INVALID_ARGUMENT"}
 INTERNAL: dict[Protocol, str] = {"http": "500", "grpc": "StatusCode.INTERNAL"}

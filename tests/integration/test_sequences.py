@@ -17,7 +17,7 @@ from tests.support.metrics import sample
 from tests.support.models import write_model
 from tritonserver_jax.server import ServerError, TritonServer
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.core, pytest.mark.integration]
 
 SEQUENCES, STEPS, SIZE = 8, 50, 5
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from tests.support.backend import Backend
-from tests.support.client import PROTOCOLS, Client, Protocol, RequestError, infer
+from tests.support.client import PROTOCOLS, Client, Protocol, RequestError, infer, status
 from tests.support.models import write_model
 from tritonserver_jax.server import TritonServer
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.core, pytest.mark.integration]
 
 ECHO = """
     import numpy as np
@@ -170,7 +170,10 @@ def test_a_wrong_length_prefix_is_the_requests_fault(
 ) -> None:
     status, text = post_raw(server, echo, 2, raw)
     assert status == 400, text
-    assert "text" in text
+    features = server.distribution.release.features
+    # Between these two, Triton finds it before the backend does, and does not say where.
+    named = "bytes_checked" not in features or "bytes_error_named" in features
+    assert "text" in text or (not named and "exceeds the end of the buffer" in text)
     good = b"\x01\x00\x00\x00a\x02\x00\x00\x00bc"
     assert post_raw(server, echo, 2, good)[0] == 200
 
@@ -225,7 +228,7 @@ def test_host_code_that_returns_no_strings(
     server.load_model(name)
     with pytest.raises(RequestError) as refused:
         infer(server, name, {"x": np.zeros((2, 1), np.float32)})
-    assert refused.value.status == "500"
+    assert refused.value.status == status(server, "http", {"http": "500"})
     assert words in refused.value.message
 
 

@@ -20,7 +20,7 @@ from tritonclient.utils import serialize_byte_tensor
 from tests.support.models import write_model
 from tritonserver_jax.server import TritonServer
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.core, pytest.mark.integration]
 
 DTYPES: dict[str, Any] = {
     "BOOL": np.bool_,

@@ -78,7 +78,14 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def installed_backend(dist: Path, release: str, environment_of: str, shared: Path) -> Backend:
+def installed_backend(
+    dist: Path,
+    release: str,
+    environment_of: str,
+    shared: Path,
+    *,
+    environment: Path | None = None,
+) -> Backend:
     """Install the artifact of a release, unless another worker of this run did already.
 
     Args:
@@ -87,6 +94,7 @@ def installed_backend(dist: Path, release: str, environment_of: str, shared: Pat
         environment_of: The release whose installation also gets the Python environment; the
             others use that one, which is the same for all.
         shared: A folder that all workers of the run share.
+        environment: One that was made before: then none is made.
     """
     tarball = dist / release / tarball_name(find_release(release))
     if not tarball.is_file():
@@ -98,9 +106,11 @@ def installed_backend(dist: Path, release: str, environment_of: str, shared: Pat
     with _locked(shared / f"{release}.lock"):
         done = shared / f"{release}.json"
         if not done.exists():
-            install_artifact(tarball, directory, environment=release == environment_of)
+            wanted = environment is None and release == environment_of
+            install_artifact(tarball, directory, environment=wanted)
             done.write_text(json.dumps({"pid": os.getpid()}))
-    if release != environment_of:
-        installed_backend(dist, environment_of, environment_of, shared)
-    environment = shared / environment_of / "backends" / "jax" / "env"
+    if environment is None:
+        if release != environment_of:
+            installed_backend(dist, environment_of, environment_of, shared)
+        environment = shared / environment_of / "backends" / "jax" / "env"
     return Backend(release, directory, environment, distribution)

@@ -114,15 +114,12 @@ def _set_raw(tensor: Any, array: Array, protocol: Protocol) -> None:
 def status(server: TritonServer, protocol: Protocol, of: Mapping[Protocol, str]) -> str:
     """The protocol's status for an error, on this server.
 
-    Older releases (23.10, for one) have no status over HTTP but 400, as for a model that there is
-    none of.
-
     Args:
         server: Which.
         protocol: Over which the error comes.
         of: The status of the error, by protocol.
     """
-    if protocol == "http" and server._ask("POST", "/v2/models/-/infer", {"inputs": []})[0] == 400:
+    if protocol == "http" and "http_error_status" not in server.distribution.release.features:
         return "400"
     return of[protocol]
 

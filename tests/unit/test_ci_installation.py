@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from ci.installation import InstallationError, install_artifact
-from ci.process import CommandError
+
+SCRIPT = "jax/scripts/install.sh"
+INFO = '{"project_version": "1.0", "release": "24.10", "server_version": "2.51.0"}'
 
 
 def tarball(path: Path, members: dict[str, str]) -> Path:
@@ -26,7 +28,7 @@ def test_the_script_in_the_tarball_does_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     script = 'echo "got $*"; mkdir "$2/jax"\n'
-    made = tarball(tmp_path / "a.tar.gz", {"jax/scripts/install.sh": script})
+    made = tarball(tmp_path / "a.tar.gz", {SCRIPT: script, "jax/BUILD_INFO.json": INFO})
     backends = tmp_path / "server" / "backends"
     assert install_artifact(made, backends) == backends / "jax"
     assert (backends / "jax").is_dir()
@@ -36,14 +38,30 @@ def test_the_script_in_the_tarball_does_it(
 def test_the_environment_is_left_out_when_not_wanted(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    made = tarball(tmp_path / "a.tar.gz", {"jax/scripts/install.sh": 'echo "got $*"\n'})
+    made = tarball(tmp_path / "a.tar.gz", {SCRIPT: 'echo "got $*"\n', "jax/BUILD_INFO.json": INFO})
     install_artifact(made, tmp_path, environment=False)
     assert f"got --backends {tmp_path}\n" in capfd.readouterr().out
 
 
 def test_a_script_that_fails_is_named(tmp_path: Path) -> None:
-    made = tarball(tmp_path / "a.tar.gz", {"jax/scripts/install.sh": "exit 3\n"})
-    with pytest.raises(CommandError, match=r"install\.sh .* ended with status 3"):
+    made = tarball(
+        tmp_path / "a.tar.gz", {SCRIPT: "echo why\nexit 3\n", "jax/BUILD_INFO.json": INFO}
+    )
+    with pytest.raises(InstallationError, match=r"^install\.sh ended with status 3:\nwhy$"):
+        install_artifact(made, tmp_path)
+
+
+def test_a_scripts_own_words_are_the_error(tmp_path: Path) -> None:
+    script = "echo '==> begun'; echo 'install.sh: error: no room;'; echo '  make some'; exit 1\n"
+    made = tarball(tmp_path / "a.tar.gz", {SCRIPT: script, "jax/BUILD_INFO.json": INFO})
+    with pytest.raises(InstallationError, match=r"^no room;\n  make some$"):
+        install_artifact(made, tmp_path)
+
+
+@pytest.mark.parametrize("info", ["", "[]", "{}", '{"release": "24.10"}'])
+def test_a_tarball_that_does_not_say_what_it_is_is_refused(tmp_path: Path, info: str) -> None:
+    made = tarball(tmp_path / "a.tar.gz", {SCRIPT: "", "jax/BUILD_INFO.json": info})
+    with pytest.raises(InstallationError, match=r"BUILD_INFO\.json does not say what it is"):
         install_artifact(made, tmp_path)
 
 

@@ -130,7 +130,8 @@ class Release:
     """One Triton release. ``None`` means that the fact is not known.
 
     ``features`` are those of Triton's behaviour which the release has, its own and those of the
-    releases before it; ``[feature]`` of the file says what each is.
+    releases before it; ``[feature]`` of the file says what each is. ``later_functions`` are those
+    of the C API that it has and the oldest release has not.
     """
 
     release: str
@@ -149,6 +150,7 @@ class Release:
     image_python: ImagePython
     libraries: SystemLibraries
     c_api_functions_added: tuple[str, ...] | None
+    later_functions: frozenset[str]
     features: frozenset[str]
     server: ServerWheel | None
 
@@ -394,6 +396,11 @@ def _release(
             near = difflib.get_close_matches(feature, features, 1)
             expected = near[0] if near else f"one of [feature]: {', '.join(features)}"
             raise table.error("features_added", expected, feature, element=feature)
+    functions = table.optional_names(
+        "c_api_functions_added",
+        _C_FUNCTION,
+        "a list of TRITONBACKEND_… or TRITONSERVER_… names, each once",
+    )
     release = Release(
         release=name,
         server_version=table.text(
@@ -412,11 +419,8 @@ def _release(
         sdk_image_digest=table.optional_text("sdk_image_digest", _DIGEST, digest),
         image_python=_python_for(table, ubuntu, python, pythons),
         libraries=systems[ubuntu],
-        c_api_functions_added=table.optional_names(
-            "c_api_functions_added",
-            _C_FUNCTION,
-            "a list of TRITONBACKEND_… or TRITONSERVER_… names, each once",
-        ),
+        c_api_functions_added=functions,
+        later_functions=frozenset(functions or ()),
         features=frozenset(added),
         server=None if server is None else _server_wheel(server),
     )
@@ -454,13 +458,16 @@ def _check_order(releases: Mapping[str, Release], tables: Mapping[str, _Table]) 
                 f"more than {older.server_version} of release {older.release}",
                 newer.server_version,
             )
-        pairs = [
-            ("backend_api", older.backend_api, newer.backend_api),
-            ("server_api", older.server_api, newer.server_api),
-        ]
-        for key, before, after in pairs:
-            if before is not None and after is not None and after < before:
-                raise table.error(key, f"at least {before} of {older.release}", str(after))
+    for key in ("backend_api", "server_api"):
+        last: Release | None = None
+        for newer in releases.values():
+            level = getattr(newer, key)
+            if level is None:
+                continue
+            if last is not None and level < getattr(last, key):
+                expected = f"at least {getattr(last, key)} of {last.release}"
+                raise tables[newer.release].error(key, expected, str(level))
+            last = newer
     seen: dict[str, str] = {}
     for release in releases.values():
         table = tables[release.release]
@@ -536,8 +543,12 @@ def load_catalog(path: Path | None = None) -> Catalog:
             if releases[name].server is None:
                 raise root.error(key, "a release with a server wheel", name, element=name)
     for older, newer in itertools.pairwise(list(releases)):
-        features_of = releases[older].features | releases[newer].features
-        releases[newer] = replace(releases[newer], features=features_of)
+        before, after = releases[older], releases[newer]
+        releases[newer] = replace(
+            after,
+            features=before.features | after.features,
+            later_functions=before.later_functions | after.later_functions,
+        )
     return Catalog(
         default_release=default,
         gate_releases=gate or (default,),

@@ -24,17 +24,18 @@ from typing import Final
 from tritonserver_jax.releases import Release, ServerWheel, load_releases
 from tritonserver_jax.server.errors import ServerError
 from tritonserver_jax.server.wheels import download_wheel, locked, sha256_of
+from tritonserver_jax.variables import CACHE
 
 __all__ = ["ServerDistribution", "default_cache_directory", "obtain_server"]
 
 _LOG = logging.getLogger(__name__)
 
 #: Written last into a cache entry; without it, or with another hash in it, the entry is remade.
-_MARKER: Final = ".tritonserver-jax.json"
+MARKER: Final = ".tritonserver-jax.json"
 #: Raised when the way an entry is laid out changes, so that older entries are remade.
 _LAYOUT: Final = 1
 
-_SERVER = PurePosixPath("pytriton/tritonserver")
+SERVER_FOLDER = PurePosixPath("pytriton/tritonserver")
 _LIBRARIES = PurePosixPath("nvidia_pytriton.libs")
 _STUB: Final = "triton_python_backend_stub"
 
@@ -109,7 +110,7 @@ def _release_of(root: Path, env: Mapping[str, str]) -> Release:
 def default_cache_directory(env: Mapping[str, str] | None = None) -> Path:
     """Return ``$TRITONSERVER_JAX_CACHE``, or the XDG cache folder of this project."""
     env = os.environ if env is None else env
-    if own := env.get("TRITONSERVER_JAX_CACHE"):
+    if own := env.get(CACHE):
         return Path(own)
     base = env.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "tritonserver-jax"
@@ -143,7 +144,7 @@ def obtain_server(release: Release, *, cache_dir: Path | None = None) -> ServerD
     except OSError as error:
         raise ServerError(
             f"{servers}: cannot make the cache folder: {error.strerror}; "
-            "set TRITONSERVER_JAX_CACHE to a folder you may write to"
+            f"set {CACHE} to a folder you may write to"
         ) from error
     entry = servers / f"{release.release}-{wheel.sha256[:16]}"
     with locked(servers / f".{entry.name}.lock"):
@@ -152,7 +153,7 @@ def obtain_server(release: Release, *, cache_dir: Path | None = None) -> ServerD
             _LOG.info("release %s: getting its server (%s)", release.release, reason)
             _make_entry(entry, wheel)
         backends = _backends_for_this_python(entry)
-    root = entry / _SERVER
+    root = entry / SERVER_FOLDER
     return ServerDistribution(
         release=release,
         root=root,
@@ -171,14 +172,14 @@ def _defect(entry: Path, wheel: ServerWheel) -> str | None:
     if not entry.is_dir():
         return "not in the cache"
     try:
-        marker = json.loads((entry / _MARKER).read_text(encoding="utf-8"))
+        marker = json.loads((entry / MARKER).read_text(encoding="utf-8"))
         if marker["layout"] != _LAYOUT or marker["sha256"] != wheel.sha256:
             return "the cached one is another"
         for name, size in marker["files"].items():
             got = (entry / name).stat().st_size
             if got != size:
                 return f"the cached {name} has {got} bytes instead of {size}"
-        executable = entry / _SERVER / "bin" / "tritonserver"
+        executable = entry / SERVER_FOLDER / "bin" / "tritonserver"
         if sha256_of(executable) != marker["executable_sha256"]:
             return "the cached executable was changed"
         if not os.access(executable, os.X_OK):
@@ -186,7 +187,7 @@ def _defect(entry: Path, wheel: ServerWheel) -> str | None:
     except OSError as error:
         return f"the cached one is damaged: {error.filename}: {error.strerror}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"the cached one is damaged: {_MARKER} cannot be read"
+        return f"the cached one is damaged: {MARKER} cannot be read"
     return None
 
 
@@ -205,10 +206,10 @@ def _make_entry(entry: Path, wheel: ServerWheel) -> None:
             files = _unpack(downloaded, fresh)
         except (OSError, zipfile.BadZipFile) as error:
             raise ServerError(f"{wheel.wheel}: cannot be unpacked into {entry}: {error}") from error
-        executable = fresh / _SERVER / "bin" / "tritonserver"
+        executable = fresh / SERVER_FOLDER / "bin" / "tritonserver"
         if not executable.is_file():
             raise ServerError(
-                f"{wheel.wheel}: expected {_SERVER}/bin/tritonserver in it, found none; "
+                f"{wheel.wheel}: expected {SERVER_FOLDER}/bin/tritonserver in it, found none; "
                 "this wheel carries no server: correct releases.toml"
             )
         marker = {
@@ -218,7 +219,7 @@ def _make_entry(entry: Path, wheel: ServerWheel) -> None:
             "executable_sha256": sha256_of(executable),
             "files": files,
         }
-        (fresh / _MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
+        (fresh / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
         if entry.exists():
             entry.rename(Path(scratch) / "old")  # removed with the scratch folder
         fresh.rename(entry)
@@ -231,7 +232,7 @@ def _unpack(wheel: Path, target: Path) -> dict[str, int]:
         for member in archive.infolist():
             name = PurePosixPath(member.filename)
             if member.is_dir() or not (
-                name.is_relative_to(_SERVER)
+                name.is_relative_to(SERVER_FOLDER)
                 or name.is_relative_to(_LIBRARIES)
                 or name.parts[0].endswith(".dist-info")  # the licences of what is in it
             ):
@@ -255,9 +256,9 @@ def _backends_for_this_python(entry: Path) -> Path:
     Python. Each Python gets a folder of its own, so that processes under different ones can share
     the cache entry. It lies at the depth of the original: the libraries are found relative to it.
     """
-    original = entry / _SERVER / "backends"
+    original = entry / SERVER_FOLDER / "backends"
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
-    stub = entry / _SERVER / "python_backend_stubs" / minor / _STUB
+    stub = entry / SERVER_FOLDER / "python_backend_stubs" / minor / _STUB
     if not stub.is_file():
         _LOG.info("the python backend of %s has no stub for Python %s", entry.name, minor)
         return original

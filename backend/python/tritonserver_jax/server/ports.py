@@ -14,6 +14,7 @@ import os
 import random
 import socket
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -35,14 +36,25 @@ def _lock_directory() -> Path:
 
 
 class PortReservation:
-    """Some ports, reserved until `release`; the kernel gives them back if the process dies."""
+    """Some ports, reserved until `release`; the kernel gives them back if the process dies.
 
-    def __init__(self, count: int) -> None:
+    Args:
+        count: How many.
+        wanted: Which; by default free ones are chosen.
+
+    Raises:
+        ServerError: There are not so many free ones, or a wanted one is taken.
+    """
+
+    def __init__(self, count: int, wanted: Sequence[int] | None = None) -> None:
         self.ports: list[int] = []
         self._locks: list[int] = []
         directory = _lock_directory()
         try:
             directory.mkdir(mode=0o700, exist_ok=True)
+            if wanted is not None:
+                self._take(directory, count, wanted)
+                return
             # No seed: two processes started at once must not try the same ports in turn.
             chooser = random.SystemRandom()
             for _ in range(_TRIES):
@@ -58,6 +70,19 @@ class PortReservation:
             f"ports: expected {count} free ones between {_FIRST} and {_LAST}, found {got} in "
             f"{_TRIES} tries; stop some of the servers on this machine (ss -ltnp lists them)"
         )
+
+    def _take(self, directory: Path, count: int, wanted: Sequence[int]) -> None:
+        if len(set(wanted)) != count:
+            raise ServerError(f"ports: expected {count} different ones, got {list(wanted)}")
+        for port in wanted:
+            before = len(self.ports)
+            self._try(directory, port)
+            if len(self.ports) == before:
+                self.release()
+                raise ServerError(
+                    f"port {port}: expected a free one, another process has it (ss -ltnp says "
+                    "which); choose another port, or end that process"
+                )
 
     def _try(self, directory: Path, port: int) -> None:
         lock = os.open(directory / f"{port}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 from tritonserver_jax.server.distribution import ServerDistribution
@@ -88,6 +88,7 @@ class TritonServer:
         extra_args: More options of tritonserver.
         env: Variables to set for it, beside this process's environment.
         log_path: Where its output goes; by default a temporary file, removed at the end.
+        ports: Of HTTP, gRPC and the metrics; by default free ones are chosen.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class TritonServer:
         extra_args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         log_path: Path | None = None,
+        ports: Sequence[int] | None = None,
     ) -> None:
         if not model_repositories:
             raise ServerError("model_repositories: expected at least one folder, got none")
@@ -116,6 +118,7 @@ class TritonServer:
         self._reservation: PortReservation | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
+        self._wanted_ports = ports
         self._ports: list[int] = []
         self._has_metrics = _NO_METRICS.search(" ".join(extra_args)) is None
         self._metrics_open = False
@@ -165,7 +168,7 @@ class TritonServer:
     def _launch(self) -> None:
         self._starts += 1
         self._metrics_open = not self._has_metrics
-        self._reservation = PortReservation(3)
+        self._reservation = PortReservation(3, self._wanted_ports)
         self._ports = list(self._reservation.ports)
         http_port, grpc_port, metrics_port = self._ports
         caches = self.distribution.root / "caches"
@@ -371,7 +374,8 @@ class TritonServer:
         if code is not None:
             tail = _tail(self.log_text())
             taken = any(text in tail for text in _PORT_TAKEN)
-            if taken and self._starts < _STARTS and not self._asked_to_end:
+            others = self._wanted_ports is None and self._starts < _STARTS
+            if taken and others and not self._asked_to_end:
                 self._close()
                 self._launch()
                 return
@@ -400,6 +404,10 @@ class TritonServer:
 
     # -- asking -------------------------------------------------------------------------------
 
+    def server_version(self) -> str:
+        """Return what the server says that it is, as in ``2.51.0``."""
+        return str(json.loads(self._expect_ok("GET", "/v2", None))["version"])
+
     def model_index(self) -> list[ModelState]:
         """Return the state of every model version that the server knows of."""
         answer = json.loads(self._expect_ok("POST", "/v2/repository/index", {}))
@@ -424,6 +432,18 @@ class TritonServer:
                 f"repository, got {', '.join(known) or 'an empty repository'}"
             )
         return max(states, key=lambda state: int(state.version or 0))
+
+    def model_config(self, name: str) -> dict[str, object]:
+        """Return the configuration of a model that is loaded, as Triton completed it."""
+        path = f"/v2/models/{quote(name, safe='')}/config"
+        config: dict[str, object] = json.loads(self._expect_ok("GET", path, None))
+        return config
+
+    def model_metadata(self, name: str) -> dict[str, Any]:
+        """Return what the server says of a model: its inputs and outputs."""
+        path = f"/v2/models/{quote(name, safe='')}"
+        metadata: dict[str, Any] = json.loads(self._expect_ok("GET", path, None))
+        return metadata
 
     def load_model(
         self, name: str, config: Mapping[str, object] | None = None, *, timeout: float = 300

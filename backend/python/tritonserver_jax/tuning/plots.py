@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Throughput against p99: as a picture, and in characters."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+from tritonserver_jax.tuning.search import Result, Trial
+
+__all__ = ["draw", "text_plot"]
+
+_WIDTH: Final = 64
+_HEIGHT: Final = 14
+
+
+def _points(result: Result) -> list[tuple[Trial, str]]:
+    """Every configuration with its mark; those that matter last, so that they are on top."""
+    finals = {str(trial.candidate) for trial in result.finalists}
+    points = [(one, "tried") for one in result.tried if str(one.candidate) not in finals]
+    points += [(one, "finalist") for one in result.finalists if one is not result.best]
+    points.append((result.default, "as it is"))
+    if result.best:
+        points.append((result.best, "best"))
+    return points
+
+
+def text_plot(result: Result) -> str:
+    """Return a plot for a terminal: throughput to the right, p99 upwards."""
+    marks = {"tried": "·", "finalist": "o", "as it is": "D", "best": "B"}
+    points = [
+        (one.median.throughput, one.median.p99 / 1000, marks[kind]) for one, kind in _points(result)
+    ]
+    left, right = (pick(x for x, _, _ in points) for pick in (min, max))
+    low, high = (pick(y for _, y, _ in points) for pick in (min, max))
+    grid = [[" "] * _WIDTH for _ in range(_HEIGHT)]
+    for x, y, mark in points:
+        column = round((x - left) / (right - left or 1) * (_WIDTH - 1))
+        row = round((high - y) / (high - low or 1) * (_HEIGHT - 1))
+        grid[row][column] = mark
+    lines = []
+    for number, line in enumerate(grid):
+        label = {0: f"{high:.1f}", _HEIGHT - 1: f"{low:.1f}"}.get(number, "")
+        lines.append(f"{label:>8} |{''.join(line).rstrip()}")
+    lines.append(f"{'p99 ms':>8} +{'-' * _WIDTH}")
+    lines.append(f"{'':8}  {left:<{_WIDTH // 2},.0f}{right:>{_WIDTH // 2},.0f} infer/s")
+    lines.append(f"{'':8}  D as it is, B best, o finalist, · tried once")
+    return "\n".join(lines)
+
+
+def draw(result: Result, path: Path, title: str) -> bool:
+    """Draw a picture, where matplotlib is installed.
+
+    Args:
+        result: What was found.
+        path: The file to write; its ending says as what.
+        title: Over the picture.
+
+    Returns:
+        Whether it was drawn.
+    """
+    try:
+        mpl: Any = importlib.import_module("matplotlib")
+    except ImportError:
+        return False
+    mpl.use("Agg")
+    plt: Any = importlib.import_module("matplotlib.pyplot")
+    styles = {
+        "tried": ("o", "#bbbbbb", 28),
+        "finalist": ("o", "#1b6ca8", 46),
+        "as it is": ("D", "#444444", 60),
+        "best": ("*", "#d1792b", 200),
+    }
+    figure, axes = plt.subplots(figsize=(9, 5.2), layout="constrained")
+    named = set()
+    for trial, kind in _points(result):
+        marker, colour, size = styles[kind]
+        found = trial.median
+        label = None if kind in named else kind
+        named.add(kind)
+        axes.scatter(
+            found.throughput, found.p99 / 1000, s=size, c=colour, marker=marker, label=label
+        )
+        if kind != "tried":
+            axes.annotate(
+                str(trial.candidate),
+                (found.throughput, found.p99 / 1000),
+                xytext=(6, 6),
+                textcoords="offset points",
+                fontsize=8,
+            )
+    axes.set_xlabel("throughput, inferences per second (to the right is better)")
+    axes.set_ylabel("p99 of the latency, ms (down is better)")
+    axes.set_title(title, fontsize=11)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(0.18)
+    axes.legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=140)
+    plt.close(figure)
+    return True
