@@ -147,6 +147,28 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def images(session: nox.Session) -> None:
+    """Build the image of the default release in every way, and run, push, pull and compare it.
+
+    Docker is installed and started when no engine answers. `test` has the short form of this.
+    Arguments after `--` go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.artifacts")
+    session.run("python", "-m", "pytest", "tests/images", "--thorough", *session.posargs)
+
+
+@nox.session
+def reproduce(session: nox.Session) -> None:
+    """Build twice in different circumstances, and show that every byte is the same.
+
+    diffoscope says how, where it is not. `-- --compare A B` compares what is there already.
+    """
+    install(session, "reproduce")
+    session.run("python", "-m", "ci.reproduce", *session.posargs)
+
+
+@nox.session
 def tune(session: nox.Session) -> None:
     """Look for the configuration that serves a model best: of `digits`, or of one that is named.
 
@@ -173,7 +195,7 @@ def add_release(session: nox.Session) -> None:
     `-- 26.07 --update --from DIRECTORY` adds what has become known of one that is there;
     `-- --help` lists the facts. What derives from the file is made anew.
     """
-    install(session, "data")
+    install(session, "test")
     session.run("python", "-m", "ci.add_release", *session.posargs)
 
 

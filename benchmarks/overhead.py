@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.competitor_models import mlp
+from benchmarks.competitor_models import large, mlp
 from benchmarks.competitor_models.weights import bucket_of
-from benchmarks.competitors import MLP, fresh, serve, write_model
+from benchmarks.competitors import LARGE, LARGE_ELEMENTS, MLP, fresh, serve, write_model
 from benchmarks.errors import BenchmarkError
 from benchmarks.workplace import Workplace
 from ci.process import ROOT
@@ -32,12 +32,14 @@ class BatchTimes:
     """A batch at one concurrency, on average.
 
     Attributes:
+        model: By name.
         concurrency: Of the requests, by gRPC.
         rows: Of a batch.
         phases: Microseconds in each phase of an execution.
         bare_call: Microseconds of a call of the compiled program for such a batch, alone.
     """
 
+    model: str
     concurrency: int
     rows: float
     phases: dict[str, float]
@@ -51,6 +53,7 @@ class BatchTimes:
     def to_json(self) -> dict[str, Any]:
         """As it goes into the report."""
         return {
+            "model": self.model,
             "concurrency": self.concurrency,
             "rows": self.rows,
             "phases": self.phases,
@@ -75,8 +78,21 @@ def read_counters(page: str, model: str) -> dict[str, float]:
     return found
 
 
-def bare_calls(work: Workplace) -> dict[int, float]:
-    """Return the microseconds of a bare call by batch size, in the backend's environment."""
+@dataclass(frozen=True)
+class BareCalls:
+    """Microseconds of what no server can save.
+
+    Attributes:
+        by_rows: Of a call of the compiled program, by model and batch size.
+        copy: Of one copy of a tensor of the large model.
+    """
+
+    by_rows: dict[str, dict[int, float]]
+    copy: float
+
+
+def bare_calls(work: Workplace) -> BareCalls:
+    """Measure bare calls, in the backend's environment."""
     python = work.environment / "bin" / "python"
     done = subprocess.run(
         [python, "-m", "benchmarks.bare_call"],
@@ -88,38 +104,53 @@ def bare_calls(work: Workplace) -> dict[int, float]:
     )
     if done.returncode != 0:
         raise BenchmarkError(f"benchmarks.bare_call ended with {done.returncode}:\n{done.stderr}")
-    return {int(size): float(value) for size, value in json.loads(done.stdout).items()}
+    found = json.loads(done.stdout)
+    by_rows = {
+        model: {int(size): float(value) for size, value in found[model].items()}
+        for model in (MLP, LARGE)
+    }
+    return BareCalls(by_rows, float(found["copy"]))
 
 
 def measure_batches(
     work: Workplace, concurrencies: tuple[int, ...], seconds: float
-) -> list[BatchTimes]:
+) -> tuple[list[BatchTimes], float]:
     """Serve the network with timers, and read them before and after some load.
 
     Args:
         work: What to serve with.
         concurrencies: Of the load.
         seconds: Of each load.
+
+    Returns:
+        The times, and the microseconds of one copy of a tensor of the large model.
     """
     bare = bare_calls(work)
     repository = fresh(Path(work.directory, "models", "timed"))
     found = []
     write_model(repository, MLP, config=_CONFIG, source=Path(mlp.__file__), params=True)
+    write_model(repository, LARGE, config=_CONFIG, source=Path(large.__file__))
+    loads = [Load(MLP, "grpc", concurrency, seconds) for concurrency in concurrencies]
+    loads.append(Load(LARGE, "shm", 1, seconds, output_bytes=4 * LARGE_ELEMENTS))
     with serve(work, repository, work.backends) as running:
         assert running.server is not None  # noqa: S101 - serve() starts one
         assert running.grpc is not None  # noqa: S101
-        for concurrency in concurrencies:
-            load = Load(MLP, "grpc", concurrency, seconds)
+        for load in loads:
             work.perf_analyzer.measure(running.grpc, load)  # until the processor is warm
-            before = read_counters(running.server.metrics(), MLP)
+            before = read_counters(running.server.metrics(), load.model)
             work.perf_analyzer.measure(running.grpc, load)
-            after = read_counters(running.server.metrics(), MLP)
-            found.append(batch_times(concurrency, before, after, bare))
-    return found
+            after = read_counters(running.server.metrics(), load.model)
+            calls = bare.by_rows[load.model]
+            found.append(batch_times(load.model, load.concurrency, before, after, calls))
+    return found, bare.copy
 
 
 def batch_times(
-    concurrency: int, before: dict[str, float], after: dict[str, float], bare: dict[int, float]
+    model: str,
+    concurrency: int,
+    before: dict[str, float],
+    after: dict[str, float],
+    bare: dict[int, float],
 ) -> BatchTimes:
     """Return what happened per batch between two readings of the counters."""
     passed = {name: value - before.get(name, 0.0) for name, value in after.items()}
@@ -135,4 +166,4 @@ def batch_times(
     # A server without the timers has the middle of them as one figure.
     phases = phases or {"run": passed["jax_execution_time"] * 1e6 / calls}
     rows = passed["jax_real_rows"] / calls
-    return BatchTimes(concurrency, rows, phases, bare[bucket_of(max(1, round(rows)))])
+    return BatchTimes(model, concurrency, rows, phases, bare[bucket_of(max(1, round(rows)))])

@@ -98,7 +98,9 @@ def run(work: Workplace, plan: Plan, console: Console, save: Callable[[Report], 
     # With nobody else running: the other servers have ended.
     if plan.batches:
         console.print("where the time of a batch goes")
-        report.batches = measure_batches(work, tuple(plan.concurrencies), plan.seconds)
+        report.batches, report.copy_us = measure_batches(
+            work, tuple(plan.concurrencies), plan.seconds
+        )
     if plan.starts:
         console.print("cold and warm starts")
         report.starts = measure_starts(work, plan.starts)

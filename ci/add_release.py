@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import hashlib
 import json
 import os
@@ -43,7 +44,7 @@ RELEASES_FILE = ROOT / "releases.toml"
 #: The distribution whose wheels carry servers.
 PACKAGE = "nvidia-pytriton"
 #: The modules that make something of the releases, to be run again.
-DERIVED = ("ci.docs",)
+DERIVED = ("ci.docs", "ci.image_plan")
 #: The keys of a release in the order in which they are written.
 KEYS = (
     "server_version",
@@ -362,6 +363,10 @@ def add_release(
         ReleaseDataError: The file would say something that cannot be.
         ServerError: The server of the wheel does not start.
     """
+    if not re.fullmatch(r"\d\d\.\d\d", name):
+        raise AddReleaseError(
+            f'release: expected a name such as "26.09" (year.month), got {name!r}'
+        )
     text = path.read_text(encoding="utf-8")
     known = load_releases(path)
     if (name in known) != update:
@@ -405,8 +410,8 @@ def add_release(
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
-    old = text.splitlines()
-    return [line for line in changed.splitlines() if line not in old]
+    compared = difflib.unified_diff(text.splitlines(), changed.splitlines(), lineterm="", n=0)
+    return [line[1:] for line in compared if line.startswith("+") and not line.startswith("+++")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

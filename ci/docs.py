@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ci.command_docs import command_reference, exit_codes
+from ci.image_sizes import recorded_sizes
 from ci.process import ROOT
 from tritonserver_jax.releases import SUPPORT_LEVELS, load_catalog, load_releases
 from tritonserver_jax.runtime.dtypes import DTYPES
@@ -140,9 +141,24 @@ def _features() -> str:
     )
 
 
+def _image_sizes() -> str:
+    return _table(
+        ("image", "made from", "base, MB", "image, MB", "added, MB"),
+        [
+            (
+                f"`{one.tag}`",
+                one.base,
+                *(f"{size / 1e6:.0f}" for size in (one.size.base, one.size.image, one.size.added)),
+            )
+            for one in recorded_sizes()
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "commands": command_reference,
     "dtypes": _dtypes,
+    "image_sizes": _image_sizes,
     "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),
     "features": _features,
     "metrics": _metrics,

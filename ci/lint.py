@@ -19,11 +19,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci import build, toolchain, version
+from ci import build, content, toolchain, version
 from ci.process import ROOT, CommandError, fail, run
 
 #: Exported from the group `nox` of uv.lock; ci/nox installs it.
 NOX_REQUIREMENTS = ROOT / "ci" / "requirements-nox.txt"
+#: Exported from the group `uv`; the images' builds install it.
+UV_REQUIREMENTS = ROOT / "packaging" / "docker" / "requirements-uv.txt"
+#: What is exported from a group of uv.lock, and who reads it.
+EXPORTED = {
+    NOX_REQUIREMENTS: ("nox", "./ci/nox installs"),
+    UV_REQUIREMENTS: ("uv", "makes the environment of an image"),
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Check:
 
     name: str
     check: Callable[[], None]
-    fix: Callable[[], None] | None = None
+    fix: Callable[[], object] | None = None
 
 
 def files(*patterns: str, root: Path = ROOT) -> list[Path]:
@@ -126,14 +133,28 @@ def _shellcheck() -> None:
     run(["shellcheck", *shell_scripts()])
 
 
-def export_nox_requirements(output: Path) -> None:
-    """Writes the locked group `nox` as a file of hashed requirements that pip can read."""
+def export_requirements(path: Path, output: Path) -> None:
+    """Writes one of `EXPORTED`, a file of hashed requirements that pip can read."""
+    group, purpose = EXPORTED[path]
     # The same words whatever the output is, because uv repeats them in the file's header.
-    export = ["uv", "export", "--quiet", "--locked", "--only-group", "nox", "--no-emit-project"]
+    export = ["uv", "export", "--quiet", "--locked", f"--only-group={group}", "--no-emit-project"]
     run([*export, "--no-annotate", "--no-header", "--output-file", output])
     text = output.read_text(encoding="utf-8")
-    header = "# What ./ci/nox installs. Made by `./ci/nox -s lint -- --fix` from uv.lock.\n"
+    header = f"# What {purpose}. Made by `./ci/nox -s lint -- --fix` from uv.lock.\n"
     output.write_text(header + text, encoding="utf-8")
+
+
+def _export_all() -> None:
+    for path in EXPORTED:
+        export_requirements(path, path)
+
+
+def _hadolint() -> None:
+    run(["hadolint", *files("packaging/docker/Dockerfile*")])
+
+
+def _images(*arguments: str) -> None:
+    run([sys.executable, "-m", "ci.image_plan", *arguments])
 
 
 def _docs(*arguments: str) -> None:
@@ -143,13 +164,14 @@ def _docs(*arguments: str) -> None:
 def _locks() -> None:
     run(["uv", "lock", "--check"])
     with tempfile.TemporaryDirectory() as scratch:
-        fresh = Path(scratch, NOX_REQUIREMENTS.name)
-        export_nox_requirements(fresh)
-        if fresh.read_bytes() != NOX_REQUIREMENTS.read_bytes():
-            raise CommandError(
-                f"{NOX_REQUIREMENTS.relative_to(ROOT)} is not what uv.lock says; "
-                "run ./ci/nox -s lint -- --fix"
-            )
+        for path in EXPORTED:
+            fresh = Path(scratch, path.name)
+            export_requirements(path, fresh)
+            if not path.is_file() or fresh.read_bytes() != path.read_bytes():
+                raise CommandError(
+                    f"{path.relative_to(ROOT)} is not what uv.lock says; "
+                    "run ./ci/nox -s lint -- --fix"
+                )
     run([sys.executable, "-m", "ci.locks", "--check"])
 
 
@@ -169,7 +191,10 @@ def checks() -> list[Check]:
         Check("shellcheck", _shellcheck),
         Check("version", _version),
         Check("docs", lambda: _docs("--check"), _docs),
-        Check("locks", _locks, lambda: export_nox_requirements(NOX_REQUIREMENTS)),
+        Check("images", lambda: _images("--check"), _images),
+        Check("dockerfile", _hadolint),
+        Check("locks", _locks, _export_all),
+        Check("content", content.check_content_lists, content.write_content_lists),
         Check(
             "clang-format",
             lambda: _clang_format("--dry-run", "--Werror"),
@@ -198,6 +223,7 @@ def lint(selected: Iterable[Check], *, fix: bool = False) -> list[str]:
         except (
             build.BuildError,
             CommandError,
+            content.ContentError,
             toolchain.ToolchainError,
             version.VersionError,
         ) as error:

@@ -32,7 +32,7 @@ from ci.locks import ACCELERATORS, PYTHONS, accelerator_lock_path, lock_path, pi
 from ci.process import ROOT
 from tritonserver_jax import __version__
 
-__all__ = ["SbomError", "distribution_sbom", "tarball_sbom", "validate_sbom"]
+__all__ = ["SbomError", "distribution_sbom", "normalise_sbom", "tarball_sbom", "validate_sbom"]
 
 #: Names of properties have a namespace, as CycloneDX asks for.
 _PATH: Final = "tritonserver-jax:path"
@@ -262,8 +262,9 @@ def normalise_sbom(path: Path, *, epoch: int) -> None:
     The time becomes that of the source, the lists are sorted, and the serial number is made from
     the rest. The file is replaced.
 
-    Raises:
-        SbomError: The schema refuses it.
+    Args:
+        path: The SBOM, in CycloneDX as JSON.
+        epoch: The time of the source, in seconds since 1970.
     """
     values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     values.pop("serialNumber", None)

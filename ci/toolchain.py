@@ -18,6 +18,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -177,6 +178,11 @@ def native_test_requirements() -> list[Requirement]:
     return [Requirement("doctest", "doctest/doctest.h", "doctest-dev", find_doctest)]
 
 
+def development_requirements() -> list[Requirement]:
+    """Returns what an engineer needs beside a build and the tests."""
+    return [Requirement("Git", "any", "git", lambda: shutil.which("git"))]
+
+
 def clang_requirements() -> list[Requirement]:
     """Returns the compiler of the fuzzers."""
     return [Requirement("Clang", f">= {format_version(MINIMUM_CLANG)}", "clang", find_clang)]
@@ -187,6 +193,22 @@ def fuzzer_requirements() -> list[Requirement]:
     major = (capture(["clang++", "-dumpversion"]) or "14").split(".")[0]
     package = f"libclang-rt-{major}-dev"
     return [Requirement("libFuzzer", "libclang_rt.fuzzer", package, find_fuzzer_runtime)]
+
+
+def reproduction_requirements() -> list[Requirement]:
+    """Returns what builds at another time, on fewer CPUs."""
+    return [
+        Requirement("faketime", "faketime", "faketime", lambda: shutil.which("faketime")),
+        Requirement("taskset", "taskset", "util-linux", lambda: shutil.which("taskset")),
+    ]
+
+
+def diffoscope_requirements() -> list[Requirement]:
+    """Returns the libraries that diffoscope, which pip brings, opens."""
+    return [
+        Requirement("libmagic", "libmagic.so", "libmagic1", lambda: find_library("magic")),
+        Requirement("libarchive", "libarchive.so", "libarchive13", lambda: find_library("archive")),
+    ]
 
 
 def missing(needed: Iterable[Requirement]) -> list[Requirement]:
@@ -265,8 +287,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Shows the table, and installs what is missing unless told only to look."""
     parser = argparse.ArgumentParser(prog="python -m ci.toolchain", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only look; fail if any is missing")
+    parser.add_argument("--development", action="store_true", help="also what an engineer needs")
     options = parser.parse_args(arguments)
     needed = requirements()
+    if options.development:
+        needed += [*native_test_requirements(), *development_requirements()]
     print(table(needed))
     if options.check:
         return 1 if missing(needed) else 0

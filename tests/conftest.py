@@ -64,6 +64,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many random requests to send per test; other ones at each run",
     )
     parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="run the tests of images that take minutes as well",
+    )
+    parser.addoption(
         "--soak",
         action="store_true",
         help="run the tests of memory with 200,000 requests and 50 reloads, for some minutes",

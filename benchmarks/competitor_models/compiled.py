@@ -9,6 +9,7 @@ not look through what was made at the start.
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,12 +22,12 @@ from benchmarks.competitor_models.weights import BUCKETS, SIZES, bucket_of, weig
 Array = np.ndarray[Any, Any]
 
 
-def _aligned(rows: int) -> Array:
-    """Zeros at a multiple of 64."""
-    size = rows * SIZES[0] * 4
+def aligned(shape: tuple[int, ...]) -> Array:
+    """Make an array of zeros that starts at a multiple of 64."""
+    size = math.prod(shape) * 4
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    return memory[start : start + size].view(np.float32).reshape(rows, SIZES[0])
+    return memory[start : start + size].view(np.float32).reshape(shape)
 
 
 class CompiledMlp:
@@ -35,7 +36,7 @@ class CompiledMlp:
     def __init__(self) -> None:
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         self._params = jax.device_put(weights())
-        self._memory = {size: _aligned(size) for size in BUCKETS}
+        self._memory = {size: aligned((size, SIZES[0])) for size in BUCKETS}
         jitted = jax.jit(lambda params, X: predict(params, X)["Y"])
         self._programs = {
             size: jitted.lower(self._params, memory).compile()

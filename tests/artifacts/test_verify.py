@@ -259,6 +259,20 @@ def test_a_listing_that_contradicts_the_checksums_is_refused(dist: Path, copy: P
     )
 
 
+def test_a_listing_cannot_hide_an_artifact_from_the_checks(dist: Path, copy: Path) -> None:
+    def disguise(listing: Any) -> None:
+        listing["artifacts"][0].update(kind="other", size=1)
+
+    change_json(dist / layout.LISTING, disguise)
+    sum_again(dist)
+    refused(
+        dist,
+        f"{copy.name}: expected 1 bytes, got {copy.stat().st_size}",
+        f"artifacts.json: {copy.name}: kind: expected one of tarball, wheel, sdist, got 'other'",
+        "artifacts.json: expected an artifact, got none",
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oldest JAX that the backend is declared to work with, and those outside of that."""
+"""The oldest JAX that the backend is declared to work with, the newest, and those outside of that.
+
+pyproject.toml declares the oldest, and each Python's lock the newest that there is for it.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from ci.locks import PYTHONS, lock_path
+from ci.locks import pinned as versions
 from ci.process import ROOT
 from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.client import PROTOCOLS, infer
 from tests.support.models import LINEAR, write_model
+from tests.support.pythons import find_python
+from tests.support.scripts import run_script
 from tritonserver_jax.repository import save_params
 from tritonserver_jax.server import ServerError
 
@@ -73,7 +80,8 @@ def oldest(backend: Backend, shared_directory: Path) -> Backend:
     return replace(backend, environment=environment)
 
 
-def test_the_examples_are_served_with_the_oldest_jax(oldest: Backend, tmp_path: Path) -> None:
+def serve_the_examples(backend: Backend, tmp_path: Path, version: str) -> None:
+    """Serve two examples with the JAX of that version, and compare with plain JAX here."""
     for name in ("add_sub", "digits"):
         shutil.copytree(
             ROOT / "examples" / name,
@@ -86,9 +94,9 @@ def test_the_examples_are_served_with_the_oldest_jax(oldest: Backend, tmp_path: 
     images = np.random.default_rng(0).integers(0, 17, (5, 8, 8, 1)).astype(np.float32)
     save_params(version_directory, network.init(jax.random.key(0), images)["params"])
     expected = reference.predict(version_directory, images)
-    with oldest.server(tmp_path) as server:
+    with backend.server(tmp_path) as server:
         server.wait_ready(LOAD_TIMEOUT)
-        assert f"JAX {pinned('jax')}," in server.log_text()
+        assert f"JAX {version}," in server.log_text()
         for protocol in PROTOCOLS:
             one, two = np.full((3, 4), 5, np.float32), np.full((3, 4), 2, np.float32)
             got = infer(server, "add_sub", {"INPUT0": one, "INPUT1": two}, protocol)
@@ -97,6 +105,34 @@ def test_the_examples_are_served_with_the_oldest_jax(oldest: Backend, tmp_path: 
             got = infer(server, "digits", {"IMAGE": images}, protocol)
             for name, array in expected.items():
                 np.testing.assert_allclose(got[name], array, rtol=1e-4, atol=1e-5)
+
+
+def test_the_examples_are_served_with_the_oldest_jax(oldest: Backend, tmp_path: Path) -> None:
+    serve_the_examples(oldest, tmp_path, pinned("jax"))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_examples_are_served_with_the_locked_jax_of_each_python(
+    backend: Backend, tmp_path: Path, python: str
+) -> None:
+    """One binary for all of them; the newest Python has the newest JAX that is supported."""
+    found = find_python(python)
+    if found is None:
+        pytest.skip(f"there is no Python {python} with its shared library, and uv has none")
+    environment = tmp_path / "environment"
+    script = backend.directory / "jax" / "scripts" / "setup_env.sh"
+    status, said = run_script(script, "--env", environment, "--python", found)
+    assert status == 0, said
+    version = versions(lock_path(python))["jax"]
+    other = replace(backend, environment=environment)
+    serve_the_examples(other, tmp_path / "models", version)
+
+
+def test_the_newest_jax_is_the_one_of_the_newest_pythons_lock() -> None:
+    locked = [Version(versions(lock_path(python))["jax"]) for python in PYTHONS]
+    assert locked == sorted(locked)
+    assert all(declared().specifier.contains(version) for version in locked)
+    assert locked[0] > Version(pinned("jax"))
 
 
 @pytest.mark.parametrize("version", ["0.6.2", "0.6"])

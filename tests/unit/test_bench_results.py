@@ -134,7 +134,7 @@ def test_counters_of_one_model_are_read() -> None:
 
 def test_the_time_of_a_batch_is_what_passed_between_two_readings() -> None:
     before = {"jax_predict_calls": 50.0, "jax_real_rows": 200.0, "jax_phase_time:run": 0.004}
-    found = batch_times(8, before, read_counters(PAGE, "mlp"), dict.fromkeys(BUCKETS, 20.0))
+    found = batch_times("mlp", 8, before, read_counters(PAGE, "mlp"), dict.fromkeys(BUCKETS, 20.0))
     assert found.rows == 4
     assert found.phases["run"] == pytest.approx(100)
     assert found.phases["gather"] == pytest.approx(4)
@@ -144,7 +144,7 @@ def test_the_time_of_a_batch_is_what_passed_between_two_readings() -> None:
 def test_a_load_that_did_not_arrive_is_an_error() -> None:
     counters = read_counters(PAGE, "mlp")
     with pytest.raises(BenchmarkError, match="expected to grow under load"):
-        batch_times(8, counters, counters, dict.fromkeys(BUCKETS, 20.0))
+        batch_times("mlp", 8, counters, counters, dict.fromkeys(BUCKETS, 20.0))
 
 
 def test_every_competitor_pads_to_the_same_sizes() -> None:
@@ -171,7 +171,7 @@ def report() -> Report:
         runs=[run("ours", 900, c=1), run("copy_only", 1000, c=1), run("python_backend", 500, c=1)],
         memory={"ours": {"rss": 300.0, "pss": 290.0}, "ours_2": {"rss": 310.0, "pss": 300.0}},
         ready_seconds={"ours": 3.0, "ours_2": 3.2},
-        batches=[batch_times(1, {}, read_counters(PAGE, "mlp"), bare)],
+        batches=[batch_times("mlp", 1, {}, read_counters(PAGE, "mlp"), bare)],
         starts=[
             Start("mlp", "cold", 4.0, 1.2, 7, 0),
             Start("mlp", "warm", 3.0, 0.2, 7, 7),

@@ -31,6 +31,7 @@ __all__ = [
     "check_plain",
     "compare",
     "file_problem",
+    "released",
 ]
 
 _AGAIN: Final = "download it again"
@@ -113,6 +114,29 @@ class Folder:
         if problem is not None:
             raise VerificationError(problem)
         return cls(digests, _read_listing(listing.read_bytes(), digests))
+
+
+def released(folder: Path, listing: Listing) -> list[Entry]:
+    """Return the artifacts of a listing; every file has the size, and the kind, that it says.
+
+    Raises:
+        VerificationError: One has not, or there is no artifact.
+    """
+    problems = []
+    for entry in listing.entries.values():
+        size = (folder / entry.name).stat().st_size
+        if size != entry.size:
+            problems.append(Problem(entry.name, f"{entry.size} bytes", str(size), _AGAIN))
+        if entry.name.endswith((".tar.gz", ".whl")) and entry.kind not in layout.NEEDS_SBOM:
+            kinds = ", ".join(layout.NEEDS_SBOM)
+            where = f"{layout.LISTING}: {entry.name}: kind"
+            problems.append(Problem(where, f"one of {kinds}", repr(entry.kind), _AGAIN))
+    artifacts = [entry for entry in listing.entries.values() if entry.kind in layout.NEEDS_SBOM]
+    if not artifacts:
+        problems.append(Problem(layout.LISTING, "an artifact", "none", _AGAIN))
+    if problems:
+        raise VerificationError(*problems)
+    return artifacts
 
 
 def check_plain(path: Path) -> None:

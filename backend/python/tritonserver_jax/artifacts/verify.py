@@ -30,6 +30,7 @@ from tritonserver_jax.artifacts.folder import (
     check_plain,
     compare,
     file_problem,
+    released,
 )
 from tritonserver_jax.artifacts.keyless import SigstoreIdentity
 from tritonserver_jax.artifacts.report import (
@@ -83,10 +84,9 @@ def verify_directory(
         raise AssertionError("without `only`, a folder has a listing or is refused")
     adopt(found.identity, listing.identity, layout.LISTING)
     check_release(release, found.identity, path.name)
-    for entry in listing.entries.values():
-        if entry.kind in layout.NEEDS_SBOM:
-            check_content(path / entry.name, entry.kind, found)
-            check_sbom(path, entry.name, listing, found)
+    for entry in released(path, listing):
+        check_content(path / entry.name, entry.kind, found)
+        check_sbom(path, entry.name, listing, found)
     check_provenance(path, listing.entries.values(), key, found)
     return found.report(path, "directory")
 

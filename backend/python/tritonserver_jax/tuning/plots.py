@@ -68,36 +68,36 @@ def draw(result: Result, path: Path, title: str) -> bool:
     plt: Any = importlib.import_module("matplotlib.pyplot")
     styles = {
         "tried": ("o", "#bbbbbb", 28),
-        "finalist": ("o", "#1b6ca8", 46),
+        "finalist": ("o", "", 46),
         "as it is": ("D", "#444444", 60),
         "best": ("*", "#d1792b", 200),
     }
-    figure, axes = plt.subplots(figsize=(9, 5.2), layout="constrained")
-    named = set()
+    figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
+    shades = iter(("#1b6ca8", "#7fb3d9", "#2f8a4c"))
+    named = False
     for trial, kind in _points(result):
         marker, colour, size = styles[kind]
         found = trial.median
-        label = None if kind in named else kind
-        named.add(kind)
-        axes.scatter(
-            found.throughput, found.p99 / 1000, s=size, c=colour, marker=marker, label=label
-        )
+        label = "tried once"
         if kind != "tried":
-            axes.annotate(
-                str(trial.candidate),
-                (found.throughput, found.p99 / 1000),
-                xytext=(6, 6),
-                textcoords="offset points",
-                fontsize=8,
-            )
+            label = f"{kind}: {trial.candidate}" if kind != "as it is" else kind
+        axes.scatter(
+            found.throughput,
+            found.p99 / 1000,
+            s=size,
+            c=next(shades) if kind == "finalist" else colour,
+            marker=marker,
+            label=None if kind == "tried" and named else label,
+        )
+        named = named or kind == "tried"
     axes.set_xlabel("throughput, inferences per second (to the right is better)")
     axes.set_ylabel("p99 of the latency, ms (down is better)")
     axes.set_title(title, fontsize=11)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(0.18)
-    axes.legend(frameon=False)
+    axes.margins(0.1)
+    figure.legend(loc="outside lower left", frameon=False, fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=140)
     plt.close(figure)

@@ -10,7 +10,9 @@ better.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -159,6 +161,7 @@ class _Bench:
         self._tell = tell
         self._began = time.monotonic()
         self._loaded: Candidate | None = None
+        self.measurements = 0
         self.config: Mapping[str, Any] = {}
 
     def spent(self) -> float:
@@ -186,10 +189,24 @@ class _Bench:
             seconds=self._options.seconds,
             batch=self._options.rows,
             shapes=self._options.shapes,
+            output_bytes=_largest_output(self.config, self._options.rows),
         )
         url = self._server.http_url if http else self._server.grpc_url
+        self.measurements += 1
         trial.measured.append(self._analyzer.measure(url, load))
         self._tell(f"{what}: {trial.candidate}", trial.measured[-1], share)
+
+
+def _largest_output(config: Mapping[str, Any], rows: int) -> int | None:
+    """Return the bytes of the largest output, or None where the configuration does not say."""
+    sizes = []
+    for one in config.get("output", ()):
+        dims = [int(dim) for dim in one["dims"]]
+        bits = re.search(r"\d+$", str(one["data_type"]))
+        if min(dims, default=1) < 0 or one["data_type"] == "TYPE_STRING":
+            return None
+        sizes.append(rows * math.prod(dims) * (int(bits[0]) // 8 if bits else 1))
+    return max(sizes, default=None)
 
 
 def _screen(bench: _Bench, result: Result, options: Options) -> None:
@@ -232,7 +249,7 @@ def _finals(bench: _Bench, result: Result, options: Options) -> None:
     contestants = [Trial(Candidate()), *result.finalists]
     for number in range(options.rounds):
         enough = number >= _LEAST_ROUNDS
-        per_round = (bench.spent() / (len(result.tried) + 2)) * len(contestants)
+        per_round = bench.spent() / bench.measurements * len(contestants)
         if enough and bench.spent() + per_round > options.budget:
             break
         for trial in contestants if number % 2 == 0 else reversed(contestants):
