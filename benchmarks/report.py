@@ -39,6 +39,7 @@ class Report:
     ready_seconds: dict[str, float] = field(default_factory=dict)
     batches: list[BatchTimes] = field(default_factory=list)
     copy_us: float = 0.0
+    instance_mib: float | None = None
     starts: list[Start] = field(default_factory=list)
 
     def to_json(self) -> str:
@@ -55,6 +56,7 @@ class Report:
             "ready_seconds": self.ready_seconds,
             "batches": [one.to_json() for one in self.batches],
             "copy_us": self.copy_us,
+            "instance_mib": self.instance_mib,
             "starts": [one.to_json() for one in self.starts],
             "runs": [one.to_json() for one in self.runs],
         }
@@ -114,11 +116,11 @@ def start_rows(report: Report) -> Rows:
 
 def memory_rows(report: Report) -> Rows:
     """Memory of each competitor after the runs, and how long it took to be ready."""
-    table = Rows("Memory and start", ("competitor", "RSS MiB", "PSS MiB", "ready after s"))
+    table = Rows("Memory and start", ("competitor", "RSS MiB", "private MiB", "ready after s"))
     for name, one in report.memory.items():
         ready = report.ready_seconds[name]
         table.rows.append(
-            (COMPETITORS[name].title, f"{one['rss']:.0f}", f"{one['pss']:.0f}", f"{ready:.1f}")
+            (COMPETITORS[name].title, f"{one['rss']:.0f}", f"{one['private']:.0f}", f"{ready:.1f}")
         )
     return table
 
@@ -227,13 +229,16 @@ def document(report: Report) -> str:
     if report.memory:
         parts += [
             "## Memory",
-            "After the runs, all processes of a competitor. RSS counts pages that several share "
-            "several times, PSS once.",
+            "After the runs, all processes of a competitor. RSS counts pages that several "
+            "processes share, such as JAX's code, in each of them; private are those that no "
+            "other has.",
             memory_rows(report).markdown(),
         ]
-        if {"ours", "ours_2"} <= set(report.memory):
-            more = report.memory["ours_2"]["rss"] - report.memory["ours"]["rss"]
-            parts.append(f"A second instance of this backend takes {more:.0f} MiB more.")
+        if report.instance_mib is not None:
+            parts.append(
+                f"One more instance of the network takes {report.instance_mib:.1f} MiB of RSS in "
+                "this backend: parameters and programs are shared."
+            )
     return "\n\n".join(parts) + "\n"
 
 

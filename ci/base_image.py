@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stand-in of NVIDIA's image, for where that cannot be pulled.
 
-``nvcr.io/nvidia/tritonserver:<release>-py3`` is tens of gigabytes and behind a registry that not
-every machine reaches. Everything that is said of our images (they build, they serve, they add so
+``nvcr.io/nvidia/tritonserver:<release>-py3`` is many gigabytes, behind a registry that not every
+machine reaches. Everything that is said of our images (they build, they serve, they add so
 many megabytes) is first shown on an image made here: Debian, with the real server of that release
 from the Python package index, laid out as in the original. This is the one place that says what
 the stand-in has and what it lacks.

@@ -51,8 +51,8 @@ constexpr std::array<MetricDeclaration, kMetricCount> kDeclarations{{
 // Upper bounds of the histogram of rows.
 constexpr std::array<double, 11> kRowBounds{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
-constexpr std::array<const char*, kPhaseCount> kPhaseNames{"read", "gather", "run",    "scatter",
-                                                           "send", "finish", "release"};
+constexpr std::array<const char*, kPhaseCount> kPhaseNames{"read",    "gather", "run",
+                                                           "scatter", "send",   "finish"};
 
 constexpr const char* CodeName(Code code) {
   switch (code) {

@@ -36,16 +36,15 @@ enum class MetricId : size_t {
 
 constexpr size_t kMetricCount = static_cast<size_t>(MetricId::kCount);
 
-// What an execution consists of, in order. The first and the last happen once for all the batches
-// of an execution, the others for each batch.
+// What an execution consists of, in order: the first is for all its batches together, the others
+// for each of them.
 enum class Phase : size_t {
   kRead,     // of the requests: what they hold, what they ask for
   kGather,   // of the inputs, into one batch
   kRun,      // in the engine, until the outputs are on the host
   kScatter,  // of the outputs, into the responses
-  kSend,     // of the responses
+  kSend,     // of the responses, with statistics and release of the requests
   kFinish,   // in the engine, which gives up the outputs
-  kRelease,  // of the requests, and their statistics
   kCount,
 };
 

@@ -47,6 +47,8 @@ TritonModelInstance::TritonModelInstance(TRITONBACKEND_ModelInstance* instance)
   ThrowIfError(TRITONBACKEND_ModelInstanceKind(instance, &kind));
   spec.kind = static_cast<DeviceKind>(kind);
   ThrowIfError(TRITONBACKEND_ModelInstanceDeviceId(instance, &spec.device_id));
+  gpu_memory_ = GpuMemory::Open();
+  spec.gpu_memory = gpu_memory_ != nullptr;
   ThrowIfError(model_->engine_model().CreateInstance(spec, &engine_instance_));
   metrics_ = &model_->metrics().OnDevice(engine_instance_->Device());
   if (model_->description().phase_times) {
@@ -60,22 +62,15 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
   std::vector<Request> all;
   all.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
-    all.emplace_back(requests[i], model_->description());
+    all.emplace_back(requests[i], model_->description(), gpu_memory_.get());
     all.back().times.execute_start_ns = start_ns;
   }
 
   const Status status = CatchStatus([&] { RunAll(&all, &clock); });
   for (Request& request : all) {
     request.Fail(status);
-    Answer(&request);
-    FillTimes(&request.times);
+    End(&request);
   }
-  const uint64_t end_ns = NowNs();
-  for (Request& request : all) {
-    request.times.execute_end_ns = end_ns;
-    request.Release(triton_instance_);
-  }
-  clock.End(Phase::kRelease);
 }
 
 void TritonModelInstance::RunAll(std::vector<Request>* requests, PhaseClock* clock) {
@@ -90,20 +85,24 @@ void TritonModelInstance::RunAll(std::vector<Request>* requests, PhaseClock* clo
 }
 
 // At once: what runs next may take long, and these need not wait for it.
-void TritonModelInstance::AnswerAll(const Batch& batch) noexcept {
+void TritonModelInstance::EndAll(const Batch& batch) noexcept {
   for (Request* request : batch.requests()) {
-    Answer(request);
+    End(request);
   }
 }
 
-void TritonModelInstance::Answer(Request* request) noexcept {
-  if (request->answered()) {
+void TritonModelInstance::End(Request* request) noexcept {
+  if (request->ended()) {
     return;
   }
   if (!request->ok() && !request->placeholder()) {
     metrics_->Failed(request->status().code());
   }
+  FillTimes(&request->times);
   request->Respond();
+  request->times.execute_end_ns = NowNs();
+  // Right after the answer: until then, memory that the client shares counts as in use.
+  request->Release(triton_instance_);
 }
 
 void TritonModelInstance::Run(Batch* batch, PhaseClock* clock) {
@@ -111,53 +110,52 @@ void TritonModelInstance::Run(Batch* batch, PhaseClock* clock) {
     for (Request* request : batch->requests()) {
       request->Fail(health);
     }
-    AnswerAll(*batch);
+    EndAll(*batch);
     return;
   }
   RequestTimes times;
   const Status status = CatchStatus([&] { RunPrepared(batch, &times, clock); });
   FillTimes(&times);
-  if (status.ok()) {
-    for (Request* request : batch->requests()) {
-      request->times.compute_start_ns = times.compute_start_ns;
-      request->times.compute_end_ns = times.compute_end_ns;
-    }
-    // Before the outputs are given up, which the clients need not wait for: they have their copies.
-    AnswerAll(*batch);
-    clock->End(Phase::kSend);
+  if (!status.ok()) {
     engine_instance_->Finish();
-    clock->End(Phase::kFinish);
-    ReportBatch(*batch, times);
-    return;
-  }
-  engine_instance_->Finish();
-  if (status.fatal()) {
-    model_->SetFatal(status);
-  }
-  if (status.code() == Code::kInternal && batch->requests().size() > 1) {
-    // One of them may be to blame for all: alone, each gets what is its own.
-    for (Request* request : batch->requests()) {
-      if (request->ok()) {
-        Batch alone(model_->description());
-        alone.Add(request);
-        Run(&alone, clock);
-      }
+    if (status.fatal()) {
+      model_->SetFatal(status);
     }
-    return;
+    if (status.code() == Code::kInternal && batch->requests().size() > 1) {
+      // One of them may be to blame for all: alone, each gets what is its own.
+      for (Request* request : batch->requests()) {
+        if (request->ok()) {
+          Batch alone(model_->description());
+          alone.Add(request);
+          Run(&alone, clock);
+        }
+      }
+      return;
+    }
   }
   for (Request* request : batch->requests()) {
+    if (request->status().fatal()) {
+      model_->SetFatal(request->status());
+    }
     request->times.compute_start_ns = times.compute_start_ns;
     request->times.compute_end_ns = times.compute_end_ns;
     request->Fail(status);
   }
-  AnswerAll(*batch);
+  EndAll(*batch);
+  if (status.ok()) {
+    // Only now are the outputs given up: the clients have their copies, and need not wait for it.
+    clock->End(Phase::kSend);
+    engine_instance_->Finish();
+    clock->End(Phase::kFinish);
+    ReportBatch(*batch, times);
+  }
 }
 
 void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times, PhaseClock* clock) {
   const std::vector<InputShape> shapes = batch->Shapes();
   std::vector<InputBuffer> inputs;
   ThrowIfError(engine_instance_->Prepare(batch->rows(), shapes, &inputs));
-  batch->Gather(shapes, &inputs);
+  batch->Gather(shapes, &inputs, gpu_memory_.get(), engine_instance_->Gpu());
   clock->End(Phase::kGather);
   const std::vector<Request*>& requests = batch->requests();
   if (std::none_of(requests.begin(), requests.end(),
@@ -180,6 +178,9 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times, PhaseCl
   }
   metrics_->Ran(real_rows, engine_instance_->PaddedRows(),
                 static_cast<double>(times->compute_end_ns - times->compute_start_ns) * 1e-9);
+  if (gpu_memory_ != nullptr) {
+    gpu_memory_->Forget();  // the outputs of earlier runs
+  }
   int64_t first_row = 0;
   for (Request* request : batch->requests()) {
     if (request->ok()) {

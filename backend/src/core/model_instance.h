@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "engine/engine.h"
+#include "gpu_memory.h"
 #include "metrics.h"
 #include "model.h"
 #include "phase_clock.h"
@@ -31,10 +32,10 @@ class TritonModelInstance {
 
  private:
   void RunAll(std::vector<Request>* requests, PhaseClock* clock);
-  // Sends what there is to send, once.
-  void Answer(Request* request) noexcept;
-  void AnswerAll(const Batch& batch) noexcept;
-  // Ends with all its requests answered.
+  // Answers and releases a request, once.
+  void End(Request* request) noexcept;
+  void EndAll(const Batch& batch) noexcept;
+  // Ends all its requests.
   void Run(Batch* batch, PhaseClock* clock);
   // Between Prepare and Finish.
   void RunPrepared(Batch* batch, RequestTimes* times, PhaseClock* clock);
@@ -43,6 +44,7 @@ class TritonModelInstance {
 
   TRITONBACKEND_ModelInstance* triton_instance_;
   TritonModel* model_ = nullptr;
+  std::unique_ptr<GpuMemory> gpu_memory_;  // null where there is no GPU
   std::unique_ptr<Instance> engine_instance_;
   DeviceMetrics* metrics_ = nullptr;  // the model's
 };

@@ -204,13 +204,16 @@ class Model:
             }
         )
 
-    def create_instance(self, name: str, kind: int, device_id: int) -> Instance:
+    def create_instance(
+        self, name: str, kind: int, device_id: int, gpu_memory: bool = False
+    ) -> Instance:
         """An instance on the device that Triton asks for, compiled and ready.
 
         Args:
             name: of the instance, for messages.
             kind: Triton's instance group kind.
             device_id: the device's number within its kind.
+            gpu_memory: whether the C++ side copies from and to memory of GPUs.
         """
         with self._lock:
             turn = self._instances
@@ -240,6 +243,7 @@ class Model:
             inputs=self._all_inputs,
             outputs=self._all_outputs,
             samples=self._samples,
+            gpu_memory=bool(gpu_memory),
         )
 
     def close(self) -> None:
