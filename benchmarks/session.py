@@ -16,7 +16,7 @@ from benchmarks import wrk
 from benchmarks.checks import check_answers
 from benchmarks.competitors import COMPETITORS, LARGE, LARGE_ELEMENTS, Running
 from benchmarks.machine import describe_machine, describe_software
-from benchmarks.memory import resident_mib
+from benchmarks.memory import instance_mib, resident_mib
 from benchmarks.overhead import measure_batches
 from benchmarks.plan import Plan
 from benchmarks.report import Report
@@ -107,6 +107,8 @@ def run(work: Workplace, plan: Plan, console: Console, save: Callable[[Report], 
             work, tuple(plan.concurrencies), plan.seconds
         )
     if plan.starts:
+        console.print("memory of an instance")
+        report.instance_mib = instance_mib(work)
         console.print("cold and warm starts")
         report.starts = measure_starts(work, plan.starts)
     report.minutes = (time.monotonic() - began) / 60
