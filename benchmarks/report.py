@@ -22,6 +22,8 @@ _SCHEMA: Final = 1
 #: Microseconds in the engine and JAX, and the ratio of compile times: what was to be reached.
 _TARGET_PYTHON: Final = 45.0
 _TARGET_WARM: Final = 5.0
+#: Of an execution, in their order.
+_PHASES: Final = ("read", "gather", "run", "scatter", "send", "finish", "release")
 
 
 @dataclass
@@ -76,7 +78,8 @@ class Report:
 
 def batch_rows(report: Report) -> Rows:
     """Where the time of a batch goes."""
-    phases = list(dict.fromkeys(name for one in report.batches for name in one.phases))
+    found = {name for one in report.batches for name in one.phases}
+    phases = [name for name in _PHASES if name in found] + sorted(found - set(_PHASES))
     table = Rows(
         "A batch of this backend, µs",
         ("model", "concurrency", "rows", *phases, "sum", "bare call", "run - bare call"),
