@@ -111,6 +111,17 @@ def sanitize(session: nox.Session) -> None:
 
 
 @nox.session
+def gpu(session: nox.Session) -> None:
+    """Run the tests that need a GPU, on a machine that has one; it fails where there is none.
+
+    `-- --accelerator cuda13` chooses JAX's plugin; `-- --packages-of python3 --no-build` takes what
+    is there, and downloads nothing. Arguments after a second `--` go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.gpu", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Look for inputs that break the core or a server, for a bounded time.
 

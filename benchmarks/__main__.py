@@ -107,7 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--report", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--from-json", type=Path, help="measure nothing: use an earlier report")
     options = parser.parse_args(arguments)
-    console = Console()
+    # A log has room for whole lines.
+    console = Console(width=None if sys.stdout.isatty() else 120)
     plan = QUICK if options.quick else Plan()
     changes = {
         "competitors": options.only,

@@ -244,7 +244,9 @@ def _program(
         process.wait()
 
 
-def _fastapi(factory: str) -> Callable[[Workplace], AbstractContextManager[Running]]:
+def _fastapi(
+    factory: str, workers: int = 1
+) -> Callable[[Workplace], AbstractContextManager[Running]]:
     @contextmanager
     def start(work: Workplace) -> Iterator[Running]:
         ports = PortReservation(1)
@@ -254,9 +256,9 @@ def _fastapi(factory: str) -> Callable[[Workplace], AbstractContextManager[Runni
                 *(sys.executable, "-m", "uvicorn", "--factory"),
                 f"benchmarks.competitor_models.fastapi_app:{factory}",
                 *("--host", HOST, "--port", str(port), "--loop", "uvloop", "--http", "httptools"),
-                *("--no-access-log", "--log-level", "warning"),
+                *("--no-access-log", "--log-level", "warning", "--workers", str(workers)),
             ]
-            log = work.directory / "logs" / f"{factory}.log"
+            log = work.directory / "logs" / f"{factory}_{workers}.log"
             env = {"PYTHONPATH": str(ROOT)}
             ready = f"http://{HOST}:{port}/openapi.json"
             with _program(command, log=log, env=env, ready=ready) as (pid, seconds):
@@ -355,6 +357,14 @@ COMPETITORS: Final = {
             "the same with an asyncio batcher: what waits is one call",
             _fastapi("create_batching_app"),
             kind="fastapi",
+        ),
+        Competitor(
+            "fastapi_batching_2",
+            "FastAPI, batching, 2 workers",
+            "the same in two processes, each with a JAX and a batcher of its own",
+            _fastapi("create_batching_app", workers=2),
+            kind="fastapi",
+            instances=2,
         ),
     )
 }

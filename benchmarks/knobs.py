@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.competitor_models import mlp
+from benchmarks.competitor_models.weights import MAX_BATCH
 from benchmarks.competitors import Running, fresh, serve, write_model
 from benchmarks.errors import BenchmarkError
 from benchmarks.machine import describe_machine, describe_software
@@ -94,7 +95,8 @@ SETTINGS: Final[Sequence[Setting]] = (
         Setting(
             "preferred",
             f"{size}, with a delay of 500",
-            f"dynamic_batching {{ preferred_batch_size: {size} "
+            # Triton compares it with a largest batch before the backend has completed that.
+            f"max_batch_size: {MAX_BATCH}\ndynamic_batching {{ preferred_batch_size: {size} "
             "max_queue_delay_microseconds: 500 }\n",
         )
         for size in (8, 16, 32)

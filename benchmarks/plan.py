@@ -16,7 +16,7 @@ CONCURRENCIES: Final = (1, 8, 32)
 #: the same row to FastAPI and to Triton's HTTP.
 CLIENTS: Final = {"triton": ("grpc", "http", "shm", "wrk"), "fastapi": ("wrk",)}
 #: Who is measured by wrk: the comparison with FastAPI.
-BY_WRK: Final = ("ours", "copy_only", "fastapi", "fastapi_batching")
+BY_WRK: Final = ("ours", "copy_only", "fastapi", "fastapi_batching", "fastapi_batching_2")
 #: A run by a client costs this much beside the time that it measures.
 OVERHEAD_SECONDS: Final = {"wrk": 0.1, "grpc": 1.0, "http": 1.0, "shm": 1.0}
 
@@ -106,5 +106,5 @@ def targets() -> list[Target]:
         found.append(Target("p99", ("python_backend",), client, 32, 0.8))
         found.append(Target("p99", ("ours",), client, 32, 3.0, against_figure="p50"))
         found.append(Target("throughput", ("copy_only",), client, 1, 0.9, model=LARGE))
-    fastapi = ("fastapi", "fastapi_batching")
+    fastapi = tuple(name for name, one in COMPETITORS.items() if one.kind == "fastapi")
     return found + [Target("throughput", fastapi, "wrk", n, 2.0) for n in (8, 32)]

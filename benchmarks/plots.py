@@ -29,6 +29,7 @@ _COLOURS: Final = {
     "pytriton": "#7a4fa3",
     "fastapi": "#8fc48f",
     "fastapi_batching": "#2f8a4c",
+    "fastapi_batching_2": "#17542b",
 }
 TITLES: Final = {
     "grpc": "gRPC, perf_analyzer",

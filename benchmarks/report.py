@@ -22,6 +22,8 @@ _SCHEMA: Final = 1
 #: Microseconds in the engine and JAX, and the ratio of compile times: what was to be reached.
 _TARGET_PYTHON: Final = 45.0
 _TARGET_WARM: Final = 5.0
+#: Of an execution, in their order.
+_PHASES: Final = ("read", "gather", "run", "scatter", "send", "finish", "release")
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Report:
     ready_seconds: dict[str, float] = field(default_factory=dict)
     batches: list[BatchTimes] = field(default_factory=list)
     copy_us: float = 0.0
+    instance_mib: float | None = None
     starts: list[Start] = field(default_factory=list)
 
     def to_json(self) -> str:
@@ -55,6 +58,7 @@ class Report:
             "ready_seconds": self.ready_seconds,
             "batches": [one.to_json() for one in self.batches],
             "copy_us": self.copy_us,
+            "instance_mib": self.instance_mib,
             "starts": [one.to_json() for one in self.starts],
             "runs": [one.to_json() for one in self.runs],
         }
@@ -74,7 +78,8 @@ class Report:
 
 def batch_rows(report: Report) -> Rows:
     """Where the time of a batch goes."""
-    phases = list(dict.fromkeys(name for one in report.batches for name in one.phases))
+    found = {name for one in report.batches for name in one.phases}
+    phases = [name for name in _PHASES if name in found] + sorted(found - set(_PHASES))
     table = Rows(
         "A batch of this backend, µs",
         ("model", "concurrency", "rows", *phases, "sum", "bare call", "run - bare call"),
@@ -114,11 +119,11 @@ def start_rows(report: Report) -> Rows:
 
 def memory_rows(report: Report) -> Rows:
     """Memory of each competitor after the runs, and how long it took to be ready."""
-    table = Rows("Memory and start", ("competitor", "RSS MiB", "PSS MiB", "ready after s"))
+    table = Rows("Memory and start", ("competitor", "RSS MiB", "private MiB", "ready after s"))
     for name, one in report.memory.items():
         ready = report.ready_seconds[name]
         table.rows.append(
-            (COMPETITORS[name].title, f"{one['rss']:.0f}", f"{one['pss']:.0f}", f"{ready:.1f}")
+            (COMPETITORS[name].title, f"{one['rss']:.0f}", f"{one['private']:.0f}", f"{ready:.1f}")
         )
     return table
 
@@ -227,13 +232,16 @@ def document(report: Report) -> str:
     if report.memory:
         parts += [
             "## Memory",
-            "After the runs, all processes of a competitor. RSS counts pages that several share "
-            "several times, PSS once.",
+            "After the runs, all processes of a competitor. RSS counts pages that several "
+            "processes share, such as JAX's code, in each of them; private are those that no "
+            "other has.",
             memory_rows(report).markdown(),
         ]
-        if {"ours", "ours_2"} <= set(report.memory):
-            more = report.memory["ours_2"]["rss"] - report.memory["ours"]["rss"]
-            parts.append(f"A second instance of this backend takes {more:.0f} MiB more.")
+        if report.instance_mib is not None:
+            parts.append(
+                f"One more instance of the network takes {report.instance_mib:.1f} MiB of RSS in "
+                "this backend: parameters and programs are shared."
+            )
     return "\n\n".join(parts) + "\n"
 
 

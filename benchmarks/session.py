@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,7 +16,7 @@ from benchmarks import wrk
 from benchmarks.checks import check_answers
 from benchmarks.competitors import COMPETITORS, LARGE, LARGE_ELEMENTS, Running
 from benchmarks.machine import describe_machine, describe_software
-from benchmarks.memory import resident_mib
+from benchmarks.memory import instance_mib, resident_mib
 from benchmarks.overhead import measure_batches
 from benchmarks.plan import Plan
 from benchmarks.report import Report
@@ -23,6 +24,9 @@ from benchmarks.results import Cell, Run
 from benchmarks.starts import measure_starts
 from benchmarks.workplace import Workplace
 from tritonserver_jax.tuning.perf_analyzer import Load, Measurement
+
+#: The least that a run of the large model measures.
+LARGE_SECONDS: Final = 2.0
 
 
 def measure(work: Workplace, running: Running, cell: Cell, seconds: float) -> Measurement:
@@ -40,7 +44,8 @@ def measure(work: Workplace, running: Running, cell: Cell, seconds: float) -> Me
         model=cell.model,
         protocol=cell.client,  # type: ignore[arg-type]
         concurrency=cell.concurrency,
-        seconds=seconds,
+        # A request takes long enough for a short run to have few of them.
+        seconds=max(seconds, LARGE_SECONDS) if cell.model == LARGE else seconds,
         output_bytes=4 * LARGE_ELEMENTS if cell.model == LARGE else None,
     )
     return work.perf_analyzer.measure(url, load)
@@ -102,6 +107,8 @@ def run(work: Workplace, plan: Plan, console: Console, save: Callable[[Report], 
             work, tuple(plan.concurrencies), plan.seconds
         )
     if plan.starts:
+        console.print("memory of an instance")
+        report.instance_mib = instance_mib(work)
         console.print("cold and warm starts")
         report.starts = measure_starts(work, plan.starts)
     report.minutes = (time.monotonic() - began) / 60

@@ -51,6 +51,10 @@ class Rows:
         return "\n".join(lines)
 
 
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
 def _is_figure(text: str) -> bool:
     return not text or text.lstrip("≤≥ ")[:1].isdigit()
 
@@ -59,7 +63,7 @@ def figure_rows(found: Mapping[Cell, Measurement]) -> Rows:
     """Throughput and latencies of every cell."""
     table = Rows(
         "Medians",
-        ("model", "client", "concurrency", "competitor", "infer/s", "p50 µs", "p99 µs"),
+        ("model", "client", "c", "competitor", "infer/s", "p50 µs", "p99 µs"),
     )
     previous = None
     for cell, measured in found.items():
@@ -71,7 +75,7 @@ def figure_rows(found: Mapping[Cell, Measurement]) -> Rows:
             (
                 *(cell.model, cell.client, str(cell.concurrency)),
                 COMPETITORS[cell.competitor].title,
-                *(f"{measured.throughput:,.0f}", f"{measured.p50:,.0f}", f"{measured.p99:,.0f}"),
+                *(_rate(measured.throughput), f"{measured.p50:,.0f}", f"{measured.p99:,.0f}"),
             )
         )
     return table
@@ -91,7 +95,7 @@ def throughput_rows(found: Mapping[Cell, Measurement], model: str, client: str) 
                 figures += ["", "", ""]
             else:
                 figures += [
-                    f"{one.throughput:,.0f}",
+                    _rate(one.throughput),
                     f"{one.p50 / 1000:.2f}",
                     f"{one.p99 / 1000:.2f}",
                 ]
@@ -101,9 +105,9 @@ def throughput_rows(found: Mapping[Cell, Measurement], model: str, client: str) 
 
 
 def _other(target: Target) -> str:
-    names = " or ".join(COMPETITORS[name].title for name in target.against)
+    names = COMPETITORS[target.against[0]].title
     if len(target.against) > 1:
-        names = f"the best of {names}"
+        names = f"the best of {names} and its other forms"
     return f"its own {target.against_figure}" if target.against_figure else names
 
 
@@ -111,7 +115,7 @@ def ratio_rows(found: Mapping[Cell, Measurement]) -> Rows:
     """Every ratio that was to be reached, and was measured."""
     table = Rows(
         "This backend ÷ others",
-        ("model", "client", "concurrency", "figure", "÷", "ratio", "target", "result"),
+        ("model", "client", "c", "figure", "÷", "ratio", "target", "result"),
     )
     for target in targets():
         value = ratio(target, found)

@@ -32,7 +32,8 @@ METRICS = ("jax_", "nv_inference_count", "nv_inference_exec_count")
 
 NEXT = (
     "next: a model of your own (docs/model_contract.md), and its clients (docs/clients.md); "
-    "./ci/nox -s demo -- --keep goes on serving the models of this demo"
+    "./ci/nox -s demo -- --keep goes on serving the models of this demo, and "
+    "tritonserver-jax serve (docs/cli.md) those of a folder"
 )
 
 

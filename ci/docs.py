@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ci.command_docs import command_reference, exit_codes
 from ci.image_sizes import recorded_sizes
+from ci.locks import PYTHONS, lock_path, pinned
 from ci.process import ROOT
 from tritonserver_jax.releases import SUPPORT_LEVELS, load_catalog, load_releases
 from tritonserver_jax.runtime.dtypes import DTYPES
@@ -141,6 +143,15 @@ def _features() -> str:
     )
 
 
+def _pythons() -> str:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (declared,) = (one for one in project["dependencies"] if re.match(r"jax\W", one))
+    return _table(
+        ("Python", "JAX in the lock", "supported"),
+        [(python, pinned(lock_path(python))["jax"], f"`{declared}`") for python in PYTHONS],
+    )
+
+
 def _image_sizes() -> str:
     return _table(
         ("image", "made from", "base, MB", "image, MB", "added, MB"),
@@ -164,6 +175,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "metrics": _metrics,
     "parameters": lambda: _parameters(PARAMETERS),
     "release_images": _images,
+    "pythons": _pythons,
     "releases": _releases,
     "settings": lambda: _parameters(SETTINGS),
     "support": lambda: _table(

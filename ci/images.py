@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import sys
@@ -32,6 +31,7 @@ from ci.image_plan import CPU, DOCKERFILE, NAME, ImagePlan, PlanError, plan_imag
 from ci.image_sizes import Size, record_size
 from ci.process import ROOT, fail, run
 from ci.provenance import source_commit
+from ci.sbom import normalise_sbom
 from ci.toolchain import Requirement
 from tritonserver_jax import __version__
 from tritonserver_jax.artifacts import layout
@@ -221,12 +221,8 @@ def write_sbom(image: str, output: Path) -> None:
             ["syft", "scan", f"docker:{image}", "-q", "-o", f"cyclonedx-json={fresh}"],
             env=environment,
         )
-        content = json.loads(fresh.read_text(encoding="utf-8"))
-    # Of this run, not of the image.
-    content.pop("serialNumber", None)
-    content["metadata"].pop("timestamp", None)
-    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
-    output.write_text(text, encoding="utf-8")
+        normalise_sbom(fresh, epoch=source_date_epoch())
+        fresh.replace(output)
 
 
 def push(client: docker.DockerClient, image: str, repository: str, tags: Sequence[str]) -> str:

@@ -230,6 +230,7 @@ fi
 begun=no
 finish() {
     local status=$?
+    trap '' INT TERM HUP # what is put back is put back whole
     # Neither complete nor as it was before: the environment failed, or there was a signal.
     if there "$old" && ! env_fits "$target"; then
         put_back

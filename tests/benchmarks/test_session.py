@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from benchmarks import session, wrk
-from benchmarks.competitors import COMPETITORS
+from benchmarks.competitor_models import mlp
+from benchmarks.competitors import COMPETITORS, MLP, fresh, serve, write_model
 from benchmarks.plan import Plan
 from benchmarks.report import Report, document
 from benchmarks.results import Cell
@@ -17,6 +18,7 @@ from benchmarks.workplace import DIRECTORY, Workplace
 from ci import toolchain
 from ci.build import build_targets
 from tests.support.backend import Backend
+from tritonserver_jax.tuning.candidates import Candidate
 from tritonserver_jax.tuning.perf_analyzer import obtain_perf_analyzer
 from tritonserver_jax.tuning.search import Options, TuneError, tune
 
@@ -51,7 +53,7 @@ def test_every_competitor_answers_as_plain_jax_does_and_is_measured(work: Workpl
     assert all(run.measured.throughput > 0 for run in report.runs)
     assert all(run.measured.p50 <= run.measured.p99 for run in report.runs)
     assert set(report.memory) == set(report.ready_seconds) == set(COMPETITORS)
-    assert all(one["pss"] > 10 for one in report.memory.values())
+    assert all(one["private"] > 10 for one in report.memory.values())
     for batch in report.batches:
         assert {"gather", "run", "send"} <= set(batch.phases)
         assert 1 <= batch.rows <= 2
@@ -91,6 +93,28 @@ def test_tuning_tries_configurations_and_leaves_the_model_as_it_was(work: Workpl
     assert len(result.default.measured) == 3
     assert all(len(trial.measured) == 3 for trial in result.finalists)
     assert result.best is None or result.fragment()
+
+
+def test_a_fragment_is_understood_beside_the_one_line_that_a_model_has(work: Workplace) -> None:
+    changes = Candidate(instances=2, delay=100, preferred=(8,), buckets=(1, 8, 64))
+    completed = {
+        "max_batch_size": 64,
+        "instance_group": [{"kind": "KIND_CPU", "count": 1}],
+        "dynamic_batching": {},
+    }
+    repository = fresh(work.directory / "models" / "fragment")
+    config = f'backend: "jax"\n{changes.fragment(completed)}\n'
+    write_model(repository, MLP, config=config, source=Path(mlp.__file__), params=True)
+    with serve(work, repository, work.backends) as running:
+        assert running.server is not None
+        found = running.server.model_config(MLP)
+    groups, batching = found["instance_group"], found["dynamic_batching"]
+    assert isinstance(groups, list)
+    assert isinstance(batching, dict)
+    assert [group["count"] for group in groups] == [2]
+    assert batching["preferred_batch_size"] == [8]
+    assert int(batching["max_queue_delay_microseconds"]) == 100
+    assert found["parameters"] == {"buckets": {"string_value": "1,8,64"}}
 
 
 def test_a_model_that_is_not_there_is_named(work: Workplace, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import subprocess
 import tarfile
 import time
 import urllib.request
@@ -120,10 +122,10 @@ def test_a_model_that_fails_makes_the_container_unhealthy(
     for path in [tmp_path, *list(tmp_path.parents)[:2]]:
         path.chmod(0o755)
     command = ["tritonserver", "--model-repository=/models", "--exit-on-error=false"]
-    # The same check, asked more often and without a period of grace.
+    # The same check, asked more often: long enough for the server to answer, and no longer.
     test = engine.images.get(image).attrs["Config"]["Healthcheck"]["Test"]
     second = 1_000_000_000
-    health = {"test": test, "interval": second, "start_period": second, "retries": 2}
+    health = {"test": test, "interval": second, "start_period": 20 * second, "retries": 3}
     with running(engine, image, tmp_path, command=command, healthcheck=health) as server:
         server.wait_health("unhealthy")
         assert "no weights" in server.log()
@@ -140,6 +142,18 @@ def test_the_bill_of_materials_names_what_is_in_it_and_is_the_same_twice(
     names = {name for name, _ in named}
     assert ("tritonserver-jax", __version__) in named
     assert {"jax", "jaxlib", "flax", "numpy", "libc6"} <= names
+
+
+def test_compose_understands_what_is_written(models: Path) -> None:
+    def find() -> str | None:
+        return shutil.which("docker-compose")
+
+    toolchain.ensure([Requirement("docker-compose", "any", "docker-compose", find)])
+    command = ["docker-compose", "--file", str(DOCKER / "compose.yaml"), "config"]
+    environment = {**os.environ, "MODELS": str(models)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"{models}:/models:ro" in done.stdout
 
 
 def test_compose_starts_a_server_and_a_prometheus_that_reads_its_metrics(

@@ -14,7 +14,6 @@ import docker
 import pytest
 
 from ci import images, toolchain
-from ci.build import source_date_epoch
 from ci.image_plan import ImagePlan
 from ci.toolchain import Requirement
 from tests.support.containers import running
@@ -69,14 +68,7 @@ def test_what_is_pulled_by_digest_is_what_was_pushed(
         engine.images.remove(f"{repository}:{tag}", noprune=True)
     pulled = images.pull(engine, repository, digest)
     got = engine.images.get(pulled)
-    assert (
-        got.labels
-        == built.labels
-        == plan.labels(
-            built.labels["org.opencontainers.image.revision"],
-            source_date_epoch(),
-        )
-    )
+    assert got.labels == built.labels
     assert got.id == built.id
     # A second push of the same image changes nothing.
     assert images.push(engine, image, repository, plan.tags) == digest

@@ -7,12 +7,9 @@ JAX's plugin for CUDA, made with `setup_env.sh --requirements`.
 
 from __future__ import annotations
 
-import base64
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ import tritonclient.http as triton_http
 
 from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.client import infer
-from tests.support.gpu import gpus, memory
+from tests.support.gpu import ON_CPU, ON_GPU, cuda_region, gpus, memory
 from tests.support.models import LINEAR, MLP, mlp_params, write_model
 from tritonserver_jax.server import ServerError, TritonServer
 
@@ -31,9 +28,6 @@ ROW = {"x": np.ones((1, 4), np.float32)}
 MEBIBYTE = 1 << 20
 #: What Triton takes of each GPU for itself, whatever backend there is: none of it in these tests.
 NO_POOLS = ["--cuda-memory-pool-byte-size=0:0", "--cuda-memory-pool-byte-size=1:0"]
-
-ON_GPU = 'backend: "jax"\ninstance_group { kind: KIND_GPU count: 1 gpus: 0 }\n'
-ON_CPU = 'backend: "jax"\ninstance_group { kind: KIND_CPU count: 1 }\n'
 
 # Tells what JAX's allocator on the GPU says of itself. It imports JAX first, as models do.
 TELLS_MEMORY = """
@@ -225,43 +219,6 @@ def test_a_row_gets_the_same_answer_in_any_batch_on_a_gpu(
 # -- buffers on the device -------------------------------------------------------------------------
 
 
-class CudaRegion:
-    """Memory of a GPU that another process may open."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._cuda = ctypes.CDLL("libcuda.so.1")
-        self._context = ctypes.c_void_p()
-        self._pointer = ctypes.c_uint64()
-        device = ctypes.c_int()
-        self._call("cuInit", 0)
-        self._call("cuDeviceGet", ctypes.byref(device), 0)
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
-        self._call("cuCtxSetCurrent", self._context)
-        self._call("cuMemAlloc_v2", ctypes.byref(self._pointer), ctypes.c_size_t(size))
-
-    def _call(self, name: str, *arguments: Any) -> None:
-        status = getattr(self._cuda, name)(*arguments)
-        assert status == 0, f"{name}: expected 0, got {status}"
-
-    def handle(self) -> str:
-        """What Triton registers it by."""
-        handle = (ctypes.c_char * 64)()
-        self._call("cuIpcGetMemHandle", handle, self._pointer)
-        return base64.b64encode(handle.raw).decode()
-
-    def write(self, array: np.ndarray[Any, Any]) -> None:
-        """Overwrite it, and wait until that is done."""
-        assert array.nbytes <= self.size
-        source = ctypes.c_void_p(array.ctypes.data)
-        self._call("cuMemcpyHtoD_v2", self._pointer, source, ctypes.c_size_t(array.nbytes))
-        self._call("cuCtxSynchronize")
-
-    def close(self) -> None:
-        """Give the memory back."""
-        self._call("cuMemFree_v2", self._pointer)
-
-
 def test_a_region_of_the_gpu_that_the_client_reuses_at_once_is_not_read_again(
     gpu_backend: Backend, tmp_path: Path
 ) -> None:
@@ -275,18 +232,9 @@ def test_a_region_of_the_gpu_that_the_client_reuses_at_once_is_not_read_again(
     write_model(tmp_path, "reuses", code, config=ON_GPU)
     random = np.random.default_rng(0)
     zeros = np.zeros(length, np.int32)
-    region = CudaRegion(4 * length)
-    try:
-        with gpu_backend.server(tmp_path) as server:
-            server.wait_model("reuses", timeout=LOAD_TIMEOUT)
-            body = {
-                "raw_handle": {"b64": region.handle()},
-                "device_id": 0,
-                "byte_size": region.size,
-            }
-            path = "/v2/cudasharedmemory/region/reused/register"
-            status, text = server._ask("POST", path, body)
-            assert status == 200, text
+    with gpu_backend.server(tmp_path) as server:
+        server.wait_model("reuses", timeout=LOAD_TIMEOUT)
+        with cuda_region(server, "reused", 4 * length) as region:
             client = triton_http.InferenceServerClient(server.http_url)
             x = triton_http.InferInput("x", [length], "INT32")
             x.set_shared_memory("reused", region.size)
@@ -298,8 +246,6 @@ def test_a_region_of_the_gpu_that_the_client_reuses_at_once_is_not_read_again(
                 region.write(zeros)
                 mismatches += not np.array_equal(answer.as_numpy("y"), sent ^ 1)
             client.close()
-    finally:
-        region.close()
     assert mismatches == 0
 
 

@@ -442,7 +442,7 @@ def test_strings_cost_a_few_times_what_numbers_cost(server: TritonServer, reposi
                 times.append(compute_times(server, name))
         assert got[63, 255] == (b"12345" if name == "words" else 1.5)
         nanoseconds[name] = min(after - before for before, after in itertools.pairwise(times))
-    # It is 4 to 6 on a quiet machine. Wide enough for a busy one, and narrow enough for a loop over
+    # It is 3 to 4 on a quiet machine. Wide enough for a busy one, and narrow enough for a loop over
     # the elements in Python, or for strings as NumPy pads them, which cost hundreds of times.
     assert nanoseconds["words"] < 25 * nanoseconds["numbers"], nanoseconds
 

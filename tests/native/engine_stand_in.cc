@@ -9,6 +9,7 @@
 #include <new>
 
 #include "bytes_elements.h"
+#include "cuda_stand_in.h"
 #include "data_type.h"
 #include "engine/python_loader/python_engine_loader.h"
 #include "triton_stand_in.h"
@@ -102,7 +103,10 @@ class StandInInstance : public triton_jax::Instance {
     observer_->Observe(triton_jax::Event::kCompiled, device_, 0.25);
   }
 
+  ~StandInInstance() override { FreeGpuOutputs(); }
+
   const std::string& Device() const override { return device_; }
+  int Gpu() const override { return script_->gpu; }
 
   Status Prepare(int64_t rows, const std::vector<InputShape>& shapes,
                  std::vector<InputBuffer>* inputs) override {
@@ -177,6 +181,7 @@ class StandInInstance : public triton_jax::Instance {
   void Finish() override {
     phase_ = Phase::kIdle;
     memory_.clear();
+    FreeGpuOutputs();
     prepared_.inputs.clear();
   }
 
@@ -191,6 +196,16 @@ class StandInInstance : public triton_jax::Instance {
 
   Status Begin(const std::vector<InputBuffer>& inputs) {
     prepared_.inputs = inputs;
+    for (InputBuffer& input : prepared_.inputs) {
+      if (input.gpu_data != nullptr) {
+        if (reinterpret_cast<uintptr_t>(input.gpu_data) % 256 != 0) {
+          Violation("an input on a GPU that is not aligned");
+        }
+        const std::vector<char> data = GpuRead(input.gpu_data, input.bytes);
+        input.data = memory_.emplace_back(std::make_unique<Memory>(data.size()))->data();
+        std::memcpy(input.data, data.data(), data.size());
+      }
+    }
     for (size_t i = 0; i < inputs.size(); ++i) {
       Check(i);
     }
@@ -285,6 +300,13 @@ class StandInInstance : public triton_jax::Instance {
         }
         output.offsets.push_back(position);
       }
+      if (script_->gpu >= 0 && spec.dtype != DataType::kBytes) {
+        char* on_gpu = GpuAllocate(script_->gpu, std::max<size_t>(output.bytes, 1));
+        GpuWrite(on_gpu, output.data, output.bytes);
+        gpu_outputs_.push_back(on_gpu);
+        output.data = on_gpu;
+        output.gpu = script_->gpu;
+      }
       outputs.push_back(std::move(output));
     }
     if (script_->outputs != nullptr) {
@@ -293,9 +315,17 @@ class StandInInstance : public triton_jax::Instance {
     return outputs;
   }
 
+  void FreeGpuOutputs() {
+    for (char* output : gpu_outputs_) {
+      GpuFree(output);
+    }
+    gpu_outputs_.clear();
+  }
+
   std::shared_ptr<Script> script_;
   triton_jax::ModelObserver* observer_;
   std::string device_;
+  std::vector<char*> gpu_outputs_;
   std::atomic<Phase> phase_{Phase::kIdle};
   Prepared prepared_;
   std::vector<std::unique_ptr<Memory>> memory_;
@@ -309,8 +339,9 @@ class StandInModel : public triton_jax::Model {
 
   const triton_jax::ModelDescription& Description() const override { return script_->description; }
 
-  Status CreateInstance(const triton_jax::InstanceSpec& /*spec*/,
+  Status CreateInstance(const triton_jax::InstanceSpec& spec,
                         std::unique_ptr<triton_jax::Instance>* instance) override {
+    script_->gpu_memory = spec.gpu_memory;
     if (script_->instance.ok()) {
       *instance = std::make_unique<StandInInstance>(script_, observer_);
     }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_stand_in.h"
 #include "engine_stand_in.h"
 #include "random_case.h"
 #include "triton_stand_in.h"
@@ -28,6 +29,13 @@ struct CleanLedger {
   CleanLedger& operator=(const CleanLedger&) = delete;
   ~CleanLedger() {
     FailToStart({});
+    SetGpus(0);
+    for (const std::string& violation : TakeCudaViolations()) {
+      FAIL_CHECK(violation);
+    }
+    for (const auto& [kind, count] : CudaAlive()) {
+      FAIL_CHECK(kind << " of a GPU left over: " << count);
+    }
     for (const std::string& violation : TakeViolations()) {
       FAIL_CHECK(violation);
     }

@@ -119,6 +119,41 @@ TEST_CASE_FIXTURE(CleanLedger, "ragged requests are one run") {
   }
 }
 
+TEST_CASE_FIXTURE(CleanLedger,
+                  "ragged requests run apart where together they take far more memory") {
+  auto script = OneDimension(DataType::kFp32, -1);
+  for (triton_jax::TensorSpec* spec :
+       {&script->description.inputs[0], &script->description.outputs[0]}) {
+    spec->dims = {-1, -1};
+    spec->ragged = true;
+  }
+  script->description.outputs[0].follows = {0, 1};
+  Served served(script);
+  const auto runs = [&](const std::vector<std::vector<int64_t>>& shapes) {
+    script->runs = 0;
+    std::vector<std::unique_ptr<Request>> requests;
+    std::vector<Request*> handed;
+    for (const std::vector<int64_t>& shape : shapes) {
+      handed.push_back(requests.emplace_back(std::make_unique<Request>()).get());
+      handed.back()->Add(
+          "x", Floats(shape, std::vector<float>(static_cast<size_t>(shape[1] * shape[2]), 1)));
+    }
+    CHECK(served.instance->Execute(handed).ok());
+    for (const Request* request : handed) {
+      CHECK(request->answer().status.message() == "");
+      CHECK(request->answer().outputs.at("y").bytes == request->inputs.at("x").pieces.front());
+    }
+    return script->runs.load();
+  };
+  // The product of the long ones is more than there is memory for, and more than size_t holds.
+  CHECK(runs({{1, 1000000, 1}, {1, 1, 1000000}}) == 2);
+  CHECK(runs({{1, 1000000, 1}, {1, 1, 1000000}, {1, 500000, 1}, {1, 1, 900000}}) == 2);
+  CHECK(runs({{1, 100000, 4}, {1, 50000, 4}}) == 1);
+  // A long one is not repeated for each of many short ones; a small one may be.
+  CHECK(runs({{1, 300000, 1}, {1, 1, 1}, {1, 2, 1}, {1, 3, 1}}) == 1);
+  CHECK(runs({{1, 300, 1}, {1, 1, 300}}) == 1);
+}
+
 TEST_CASE_FIXTURE(CleanLedger, "a string output that follows a padded input is cut to it") {
   auto script = OneDimension(DataType::kFp32, -1);
   script->description.inputs[0].lengths = {4};

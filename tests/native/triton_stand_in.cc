@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "cuda_stand_in.h"
 #include "triton_status.h"
 
 using stand_in::Counted;
@@ -54,6 +55,7 @@ struct TRITONBACKEND_Output {
   stand_in::Answer* answer = nullptr;
   std::string name;
   TRITONBACKEND_Request* request = nullptr;
+  char* on_gpu = nullptr;  // where its bytes are until the response is sent
 };
 
 struct TRITONBACKEND_Response {
@@ -680,6 +682,11 @@ TRITONSERVER_Error* TRITONBACKEND_InputBuffer(TRITONBACKEND_Input* input, const 
   *buffer_byte_size = input->pieces[index].size();
   *memory_type = input->memory;
   *memory_type_id = 0;
+  if (const auto found = input->on_gpu.find(index); found != input->on_gpu.end()) {
+    *buffer = found->second.first;
+    *memory_type = TRITONSERVER_MEMORY_GPU;
+    *memory_type_id = found->second.second;
+  }
   return nullptr;
 }
 
@@ -710,7 +717,7 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response* respons
     Violation(std::string("output ") + name + " twice in a response");
   }
   response->outputs.push_back(std::make_unique<TRITONBACKEND_Output>(
-      TRITONBACKEND_Output{&response->answer, name, response->request}));
+      TRITONBACKEND_Output{&response->answer, name, response->request, nullptr}));
   *output = response->outputs.back().get();
   return nullptr;
 }
@@ -725,8 +732,15 @@ TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, voi
   stand_in::Bytes& bytes = output->answer->outputs.at(output->name).bytes;
   bytes = stand_in::Bytes(buffer_byte_size, '\x5a');
   *buffer = bytes.data();
-  *memory_type = output->request->output_memory;
-  *memory_type_id = 0;
+  if (!output->request->output_where_asked) {
+    *memory_type = output->request->output_memory;
+    *memory_type_id = output->request->output_gpu;
+  }
+  if (*memory_type == TRITONSERVER_MEMORY_GPU) {
+    output->on_gpu =
+        stand_in::GpuAllocate(static_cast<int>(*memory_type_id), std::max<size_t>(bytes.size(), 1));
+    *buffer = output->on_gpu;
+  }
   return nullptr;
 }
 
@@ -734,6 +748,13 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response,
                                                const uint32_t send_flags,
                                                TRITONSERVER_Error* error) {
   response->answer.final = send_flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL;
+  for (const auto& output : response->outputs) {
+    if (output->on_gpu != nullptr) {
+      stand_in::Bytes& bytes = response->answer.outputs.at(output->name).bytes;
+      bytes = stand_in::GpuRead(output->on_gpu, bytes.size());
+      stand_in::GpuFree(output->on_gpu);
+    }
+  }
   if (error != nullptr) {
     response->answer.status = {static_cast<triton_jax::Code>(error->code), error->message};
     response->answer.outputs.clear();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stands in for the server: the part of Triton's C API that the core uses, inside the process of a
-// test. Here and in engine_stand_in.h, and nowhere else in the project, something stands in for
-// what is real, because sanitizers, fuzzers and failures on demand need both sides of the core in
-// one hand. What is shown with it is shown of the core alone; the tests of tests/integration have
-// real servers.
+// test. Here, in engine_stand_in.h and in cuda_stand_in.h, and nowhere else in the project,
+// something stands in for what is real, because sanitizers, fuzzers and failures on demand need
+// both sides of the core in one hand. What is shown with it is shown of the core alone; the tests
+// of tests/integration have real servers.
 //
 // It keeps a ledger: what is alive, and what the core did that a server would not forgive.
 
@@ -114,6 +114,8 @@ struct TRITONBACKEND_Input {
   std::vector<int64_t> shape;
   std::vector<stand_in::Bytes> pieces;  // the buffers that its bytes are in
   TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+  // Where those pieces are that are on a GPU, and on which one.
+  std::map<size_t, std::pair<char*, int>> on_gpu;
 };
 
 // A request, and what became of it. It belongs to the test, and is counted until it is released.
@@ -122,6 +124,8 @@ struct TRITONBACKEND_Request {
   std::vector<std::string> wanted;  // outputs; empty: all
   std::atomic<bool> cancelled{false};
   TRITONSERVER_MemoryType output_memory = TRITONSERVER_MEMORY_CPU;
+  bool output_where_asked = false;  // where the core asks for it, whatever output_memory is
+  int output_gpu = 0;
   // Calls that fail, by the name of the function.
   std::vector<std::string> failing;
   // Cancels the request once it has this many answers.

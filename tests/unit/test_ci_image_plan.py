@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import os
+import shutil
+import subprocess
+import tarfile
 from pathlib import Path
 
 import hcl2
@@ -26,6 +32,10 @@ from tritonserver_jax import __version__
 from tritonserver_jax.releases import find_release, load_releases
 
 TEXT = DOCKERFILE.read_text()
+#: How Python's own file begins, by which uv knows it.
+SYSCONFIG = (
+    "# system configuration generated and used by the sysconfig module\nbuild_time_vars = {}\n"
+)
 
 
 def test_the_committed_files_are_what_the_release_data_says() -> None:
@@ -147,3 +157,43 @@ def test_what_differs_is_named_and_written_when_asked_for(
     assert outdated() == [path]
     assert outdated(write=True) == [path]
     assert outdated() == []
+
+
+def test_uv_lays_the_standalone_python_where_the_plan_says_and_looks_at_its_hash(
+    tmp_path: Path,
+) -> None:
+    plan = plan_image(find_release("24.10"))
+    archive = tmp_path / "python.tar.gz"
+    with tarfile.open(archive, "w:gz") as files:
+        for name, text, mode in (
+            (f"python/bin/python{plan.python_minor}", "#!/bin/sh\n", 0o755),
+            (
+                f"python/lib/python{plan.python_minor}/_sysconfigdata__linux_x86_64-linux-gnu.py",
+                SYSCONFIG,
+                0o644,
+            ),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.mode, entry.size = mode, len(text)
+            files.addfile(entry, io.BytesIO(text.encode()))
+    known = json.loads(DOWNLOADS.read_text())
+    (entry_of_python,) = known.values()
+    entry_of_python["url"] = archive.as_uri()
+
+    def install(sha256: str) -> subprocess.CompletedProcess[str]:
+        entry_of_python["sha256"] = sha256
+        listing = tmp_path / "downloads.json"
+        listing.write_text(json.dumps(known))
+        uv = os.environ.get("UV") or shutil.which("uv")
+        assert uv is not None
+        command = [uv, "python", "install", "--no-bin", "--no-cache", plan.python_version]
+        options = [f"--python-downloads-json-url={listing}", f"--install-dir={tmp_path / 'python'}"]
+        return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+
+    refused = install("0" * 64)
+    assert refused.returncode != 0
+    assert "Hash mismatch" in refused.stderr
+    done = install(hashlib.sha256(archive.read_bytes()).hexdigest())
+    assert done.returncode == 0, done.stderr
+    below = Path(plan.python).relative_to("/opt/tritonserver/backends/jax")
+    assert (tmp_path / below).is_file()

@@ -107,6 +107,7 @@ def test_a_fragment_has_what_was_changed_and_whole_blocks() -> None:
     candidate = Candidate(instances=2, delay=100, buckets=(1, 8, 64))
     assert candidate.fragment(CONFIG).splitlines() == [
         "instance_group { count: 2 kind: KIND_CPU }",
+        "max_batch_size: 64",
         "dynamic_batching { preferred_batch_size: 64 max_queue_delay_microseconds: 100 }",
         'parameters { key: "buckets" value { string_value: "1,8,64" } }',
     ]

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data_type.h"
+#include "gpu_gather.h"
 
 namespace triton_jax {
 namespace {
@@ -25,6 +26,29 @@ Dims Padded(const TensorSpec& spec, const Dims& dims) {
     }
   }
   return padded;
+}
+
+// Requests of different lengths run together as long as they take no more than so many times the
+// memory that they take apart. Two long in different dimensions would take the product of both.
+constexpr size_t kMostPadding = 8;
+// ... unless that is so little that running them apart costs more.
+constexpr size_t kLittlePadding = size_t{1} << 20U;
+
+// Ragged strings are not padded, so their numbers have to agree.
+bool IsPadded(const TensorSpec& spec) { return spec.ragged && spec.dtype != DataType::kBytes; }
+
+// No more than 2**48, which no machine has, so that sums of them do not overflow.
+size_t PaddedBytes(const TensorSpec& spec, const Dims& dims, int64_t rows) {
+  Dims padded = Padded(spec, dims);
+  padded.insert(padded.begin(), rows);
+  constexpr size_t kMost = size_t{1} << 48U;
+  return std::min(TensorBytes(spec.dtype, padded).value_or(kMost), kMost);
+}
+
+void GrowTo(const Dims& dims, Dims* largest) {
+  for (size_t d = 0; d < largest->size(); ++d) {
+    (*largest)[d] = std::max((*largest)[d], dims[d]);
+  }
 }
 
 // Fills `bytes` bytes up with copies of the last of the `filled` ones' rows; with zeros if there is
@@ -55,9 +79,17 @@ bool Batch::Takes(const Request& request) const {
     if (shape.present != shapes_[i].present) {
       return false;
     }
-    // Strings are not padded, so their numbers have to agree.
-    const bool ragged = spec.ragged && spec.dtype != DataType::kBytes;
-    if (!ragged && Padded(spec, shape.dims) != Padded(spec, shapes_[i].dims)) {
+    if (!IsPadded(spec)) {
+      if (Padded(spec, shape.dims) != Padded(spec, shapes_[i].dims)) {
+        return false;
+      }
+      continue;
+    }
+    Dims largest = shapes_[i].dims;
+    GrowTo(shape.dims, &largest);
+    const size_t together = PaddedBytes(spec, largest, rows_ + request.rows());
+    const size_t own = PaddedBytes(spec, shape.dims, request.rows());
+    if (together > kLittlePadding && together / kMostPadding > apart_[i] + own) {
       return false;
     }
   }
@@ -67,12 +99,15 @@ bool Batch::Takes(const Request& request) const {
 void Batch::Add(Request* request) {
   if (requests_.empty()) {
     shapes_ = request->shapes();
+    apart_.resize(shapes_.size());
   } else {
     for (size_t i = 0; i < shapes_.size(); ++i) {
-      Dims& largest = shapes_[i].dims;
-      for (size_t d = 0; d < largest.size(); ++d) {
-        largest[d] = std::max(largest[d], request->shapes()[i].dims[d]);
-      }
+      GrowTo(request->shapes()[i].dims, &shapes_[i].dims);
+    }
+  }
+  for (size_t i = 0; i < shapes_.size(); ++i) {
+    if (IsPadded(model_.inputs[i])) {
+      apart_[i] += PaddedBytes(model_.inputs[i], request->shapes()[i].dims, request->rows());
     }
   }
   requests_.push_back(request);
@@ -87,7 +122,8 @@ std::vector<InputShape> Batch::Shapes() const {
   return shapes;
 }
 
-void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffer>* buffers) {
+void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffer>* buffers,
+                   GpuMemory* gpu_memory, int gpu) {
   elements_.resize(shapes.size());
   for (size_t i = 0; i < shapes.size(); ++i) {
     const TensorSpec& spec = model_.inputs[i];
@@ -108,6 +144,13 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
                                                DimsText(shapes[i].dims) + " does not fit in " +
                                                std::to_string(buffer.bytes) + " bytes");
       }
+      if (buffer.lengths != nullptr) {
+        FillLengths(i, buffer);
+      }
+      if (gpu >= 0 &&
+          GatherOnGpu(gpu_memory, gpu, requests_, i, shapes[i].dims, *row_bytes, &buffer)) {
+        continue;
+      }
       char* destination = buffer.data;
       for (Request* request : requests_) {
         const size_t bytes = *row_bytes * static_cast<size_t>(request->rows());
@@ -119,9 +162,6 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
         destination += bytes;
       }
       RepeatLastRow(buffer.data, filled, buffer.bytes, *row_bytes);
-      if (buffer.lengths != nullptr) {
-        FillLengths(i, buffer);
-      }
     }
   }
 }

@@ -26,8 +26,10 @@ class Batch {
   // What the inputs are padded to.
   std::vector<InputShape> Shapes() const;
 
-  // Fills `buffers`, as Instance::Prepare made them for Shapes().
-  void Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffer>* buffers);
+  // Fills `buffers`, as Instance::Prepare made them for Shapes(). What is in memory of a GPU stays
+  // there for an instance on GPU `gpu`, which is negative for any other.
+  void Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffer>* buffers,
+              GpuMemory* gpu_memory, int gpu);
 
  private:
   void FillLengths(size_t index, const InputBuffer& buffer) const;
@@ -35,6 +37,7 @@ class Batch {
   const ModelDescription& model_;
   std::vector<Request*> requests_;
   std::vector<InputShape> shapes_;           // the largest of each dimension so far
+  std::vector<size_t> apart_;                // bytes of the requests' ragged inputs, if run apart
   std::vector<std::vector<char>> elements_;  // of BYTES inputs
   int64_t rows_ = 0;
 };

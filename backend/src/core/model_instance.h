@@ -11,8 +11,10 @@
 
 #include "batch.h"
 #include "engine/engine.h"
+#include "gpu_memory.h"
 #include "metrics.h"
 #include "model.h"
+#include "phase_clock.h"
 #include "request.h"
 #include "triton_c_api.h"
 
@@ -29,17 +31,20 @@ class TritonModelInstance {
   Status Ready() const { return model_->Health(); }
 
  private:
-  void RunAll(std::vector<Request>* requests);
-  // Sends what there is to send, once.
-  void Answer(Request* request) noexcept;
-  void Run(Batch* batch);
+  void RunAll(std::vector<Request>* requests, PhaseClock* clock);
+  // Answers and releases a request, once.
+  void End(Request* request) noexcept;
+  void EndAll(const Batch& batch) noexcept;
+  // Ends all its requests.
+  void Run(Batch* batch, PhaseClock* clock);
   // Between Prepare and Finish.
-  void RunPrepared(Batch* batch, RequestTimes* times);
+  void RunPrepared(Batch* batch, RequestTimes* times, PhaseClock* clock);
   void Stream(Request* request, const std::vector<InputBuffer>& inputs);
   void ReportBatch(const Batch& batch, const RequestTimes& times);
 
   TRITONBACKEND_ModelInstance* triton_instance_;
   TritonModel* model_ = nullptr;
+  std::unique_ptr<GpuMemory> gpu_memory_;  // null where there is no GPU
   std::unique_ptr<Instance> engine_instance_;
   DeviceMetrics* metrics_ = nullptr;  // the model's
 };

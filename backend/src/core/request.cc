@@ -28,8 +28,9 @@ bool HasState(const ModelDescription& model) {
 
 }  // namespace
 
-Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model)
-    : model_(model), request_(request) {
+Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model,
+                 GpuMemory* gpu_memory)
+    : model_(model), gpu_memory_(gpu_memory), request_(request) {
   if (model_.decoupled) {
     Fail(FromTriton(TRITONBACKEND_ResponseFactoryNew(&factory_, request_)));
   } else {
@@ -52,6 +53,7 @@ Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model)
 Request::Request(Request&& other) noexcept
     : times(other.times),
       model_(other.model_),
+      gpu_memory_(other.gpu_memory_),
       request_(std::exchange(other.request_, nullptr)),
       response_(std::exchange(other.response_, nullptr)),
       factory_(std::exchange(other.factory_, nullptr)),
@@ -59,7 +61,6 @@ Request::Request(Request&& other) noexcept
       rows_(other.rows_),
       has_rows_(other.has_rows_),
       placeholder_(other.placeholder_),
-      answered_(other.answered_),
       inputs_(std::move(other.inputs_)),
       shapes_(std::move(other.shapes_)),
       varying_(std::move(other.varying_)),
@@ -213,7 +214,7 @@ void Request::ReadRequestedOutputs() {
   }
 }
 
-size_t Request::Bytes(size_t index) {
+size_t Request::Bytes(size_t index) const {
   uint64_t bytes = 0;
   ThrowIfError(TRITONBACKEND_InputProperties(inputs_[index], nullptr, nullptr, nullptr, nullptr,
                                              &bytes, nullptr));
@@ -235,10 +236,7 @@ const char* Request::Data(size_t index, size_t bytes, std::vector<char>* scratch
     ThrowIfError(TRITONBACKEND_InputBuffer(inputs_[index], i, &buffer, &buffer_bytes, &memory_type,
                                            &memory_type_id));
     if (memory_type == TRITONSERVER_MEMORY_GPU) {
-      throw StatusError(Code::kUnsupported,
-                        "input '" + name +
-                            "' is in GPU memory, which the jax backend does not read yet: send "
-                            "it in the request or in system shared memory");
+      return DataFromGpu(index, bytes);
     }
     const auto* data = static_cast<const char*>(buffer);
     if (buffer_count == 1) {
@@ -318,6 +316,10 @@ void Request::AddOutputs(const std::vector<OutputBuffer>& outputs, int64_t first
       }
     }
   }));
+  if (gpu_memory_ != nullptr) {
+    // Also after a failure: nothing may be written to what is given back with the response.
+    Fail(CatchStatus([&] { gpu_memory_->Wait(); }));
+  }
 }
 
 Dims Request::RealDims(const TensorSpec& spec, const OutputBuffer& output) const {
@@ -335,13 +337,15 @@ Dims Request::RealDims(const TensorSpec& spec, const OutputBuffer& output) const
   return dims;
 }
 
-Request::OutputMemory Request::Allocate(const TensorSpec& spec, const Dims& dims, size_t bytes) {
+Request::OutputMemory Request::Allocate(const TensorSpec& spec, const Dims& dims, size_t bytes,
+                                        int gpu) {
   const auto dtype = static_cast<TRITONSERVER_DataType>(spec.dtype);
   const auto dims_count = static_cast<uint32_t>(dims.size());
   OutputMemory memory;
   void* buffer = nullptr;
-  TRITONSERVER_MemoryType memory_type = TRITONSERVER_MEMORY_CPU;
-  int64_t memory_type_id = 0;
+  TRITONSERVER_MemoryType memory_type =
+      gpu >= 0 ? TRITONSERVER_MEMORY_GPU : TRITONSERVER_MEMORY_CPU;
+  int64_t memory_type_id = std::max(gpu, 0);
   if (spec.state) {
     ThrowIfError(TRITONBACKEND_StateNew(&memory.state, request_, spec.name.c_str(), dtype,
                                         dims.data(), dims_count));
@@ -354,13 +358,17 @@ Request::OutputMemory Request::Allocate(const TensorSpec& spec, const Dims& dims
     ThrowIfError(
         TRITONBACKEND_OutputBuffer(triton_output, &buffer, bytes, &memory_type, &memory_type_id));
   }
+  memory.place.data = static_cast<char*>(buffer);
   if (memory_type == TRITONSERVER_MEMORY_GPU) {
-    throw StatusError(Code::kUnsupported,
-                      "output '" + spec.name +
-                          "' is wanted in GPU memory, which the jax backend does not write yet: "
-                          "take it from the response or through system shared memory");
+    memory.place.gpu = static_cast<int>(memory_type_id);
+    if (gpu_memory_ == nullptr) {
+      throw StatusError(Code::kUnsupported,
+                        "output '" + spec.name +
+                            "' is wanted in GPU memory, but the server has no GPU that the jax "
+                            "backend can write to: take it from the response or through system "
+                            "shared memory");
+    }
   }
-  memory.data = static_cast<char*>(buffer);
   return memory;
 }
 
@@ -379,17 +387,30 @@ void Request::AddOutput(const TensorSpec& spec, const OutputBuffer& output, int6
       source[0] = rows_;
     }
     const ElementRanges elements = RangesOf(output.offsets, first_row, source, dims);
-    memory = Allocate(spec, dims, elements.bytes);
-    CopyElements(output.data, elements, memory.data);
+    memory = Allocate(spec, dims, elements.bytes, output.gpu);
+    if (memory.place.gpu >= 0) {
+      std::vector<char> serialized(elements.bytes);
+      CopyElements(output.data, elements, serialized.data());
+      gpu_memory_->Copy({serialized.data(), -1}, memory.place, elements.bytes);
+      gpu_memory_->Wait();
+    } else {
+      CopyElements(output.data, elements, memory.place.data);
+    }
   } else {
-    const char* data = output.data;
+    size_t offset = 0;
     if (batching && output.dims[0] > 0) {
-      data += static_cast<size_t>(first_row) * (output.bytes / static_cast<size_t>(output.dims[0]));
+      offset =
+          static_cast<size_t>(first_row) * (output.bytes / static_cast<size_t>(output.dims[0]));
       source[0] = rows_;
     }
     const std::optional<size_t> bytes = TensorBytes(spec.dtype, dims);
-    memory = Allocate(spec, dims, bytes.value_or(0));
-    CopyRegion(data, source, memory.data, dims, dims, ElementBytes(spec.dtype));
+    memory = Allocate(spec, dims, bytes.value_or(0), output.gpu);
+    if (output.gpu >= 0 || memory.place.gpu >= 0) {
+      CopyOutputByGpu(spec, output, offset, source, memory.place, dims);
+    } else {
+      CopyRegion(output.data + offset, source, memory.place.data, dims, dims,
+                 ElementBytes(spec.dtype));
+    }
   }
   if (memory.state != nullptr) {
     ThrowIfError(TRITONBACKEND_StateUpdate(memory.state));
@@ -397,7 +418,6 @@ void Request::AddOutput(const TensorSpec& spec, const OutputBuffer& output, int6
 }
 
 void Request::Respond() noexcept {
-  answered_ = true;
   if (response_ == nullptr && factory_ != nullptr) {
     if (ok()) {
       TRITON_JAX_LOG_IF_ERROR(
@@ -441,6 +461,7 @@ void Request::Release(TRITONBACKEND_ModelInstance* instance) noexcept {
                           "reporting the statistics of a request");
   TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_RequestRelease(request_, TRITONSERVER_REQUEST_RELEASE_ALL),
                           "releasing a request");
+  request_ = nullptr;
 }
 
 }  // namespace triton_jax

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "engine/status.h"
+#include "gpu_memory.h"
 #include "triton_c_api.h"
 
 namespace triton_jax {
@@ -20,10 +21,17 @@ struct RequestTimes {
   uint64_t execute_end_ns = 0;
 };
 
+// One of the buffers that an input is in.
+struct InputPiece {
+  Place place;
+  size_t bytes = 0;
+};
+
 class Request {
  public:
   // Takes over `request`: from here on it ends in Respond and Release, whatever is wrong with it.
-  Request(TRITONBACKEND_Request* request, const ModelDescription& model);
+  // `gpu_memory` is null where the server has no GPU.
+  Request(TRITONBACKEND_Request* request, const ModelDescription& model, GpuMemory* gpu_memory);
   ~Request();
   Request(Request&& other) noexcept;
   Request& operator=(Request&&) = delete;
@@ -40,8 +48,8 @@ class Request {
   // Whether Triton made it up to fill the slot of a sequence that has no request now: it is run,
   // for the slots of the others, and nobody waits for it.
   bool placeholder() const { return placeholder_; }
-  // Whether Respond was called.
-  bool answered() const { return answered_; }
+  // Whether Release was called.
+  bool ended() const { return request_ == nullptr; }
 
   // 1 where the model has no batch dimension.
   int64_t rows() const { return rows_; }
@@ -51,6 +59,13 @@ class Request {
   // Copies input number `index` to `destination`, which has room for rows() rows of dimensions
   // `padded` and is zero wherever the request has nothing.
   void CopyInput(size_t index, const Dims& padded, char* destination) noexcept;
+  // Whether a part of input number `index` is in memory of a GPU.
+  bool IsOnGpu(size_t index) const;
+  // The buffers that input number `index` is in. Throws StatusError where they are not as long as
+  // its shape.
+  std::vector<InputPiece> Pieces(size_t index) const;
+  // As CopyInput, to memory of a GPU. The copy is complete after gpu_memory's Wait.
+  void CopyInputToGpu(size_t index, const Dims& padded, const Place& destination) noexcept;
   // Appends the elements of BYTES input number `index`, or as many empty ones if they are not
   // right.
   void AppendElements(size_t index, std::vector<char>* elements);
@@ -65,6 +80,7 @@ class Request {
   // A decoupled model's responses: any number of these, and Respond as the last.
   void RespondOnce(const std::vector<OutputBuffer>& outputs) noexcept;
 
+  // Reports the request's statistics, and gives it back to Triton.
   void Release(TRITONBACKEND_ModelInstance* instance) noexcept;
 
   RequestTimes times;
@@ -77,17 +93,23 @@ class Request {
   void ReadRequestedOutputs();
   // The whole input in one piece, of `bytes` bytes; copied to `scratch` if it is not.
   const char* Data(size_t index, size_t bytes, std::vector<char>* scratch);
-  size_t Bytes(size_t index);
+  const char* DataFromGpu(size_t index, size_t bytes);
+  size_t Bytes(size_t index) const;
   void AddOutput(const TensorSpec& spec, const OutputBuffer& output, int64_t first_row);
   // Where an output goes. A state is to be handed to TRITONBACKEND_StateUpdate once it is filled.
   struct OutputMemory {
-    char* data = nullptr;
+    Place place;
     TRITONBACKEND_State* state = nullptr;
   };
-  OutputMemory Allocate(const TensorSpec& spec, const Dims& dims, size_t bytes);
+  // `gpu` is where the output is now; what is asked for decides where it goes.
+  OutputMemory Allocate(const TensorSpec& spec, const Dims& dims, size_t bytes, int gpu);
+  // Copies an output whose source or destination is in memory of a GPU.
+  void CopyOutputByGpu(const TensorSpec& spec, const OutputBuffer& output, size_t offset,
+                       const Dims& source, const Place& destination, const Dims& dims);
   Dims RealDims(const TensorSpec& spec, const OutputBuffer& output) const;
 
   const ModelDescription& model_;
+  GpuMemory* gpu_memory_;
   TRITONBACKEND_Request* request_;
   TRITONBACKEND_Response* response_ = nullptr;
   TRITONBACKEND_ResponseFactory* factory_ = nullptr;  // of a decoupled model
@@ -95,7 +117,6 @@ class Request {
   int64_t rows_ = 1;
   bool has_rows_ = false;
   bool placeholder_ = false;
-  bool answered_ = false;
   std::vector<TRITONBACKEND_Input*> inputs_;
   std::vector<InputShape> shapes_;
   // The real size of each dimension that varies and is padded; kNotCut for the others.

@@ -100,13 +100,15 @@ struct ModelDescription {
   int64_t max_batch_size = 0;  // 0: the model has no batch dimension
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
-  bool decoupled = false;  // a request is answered by any number of responses
+  bool decoupled = false;    // a request is answered by any number of responses
+  bool phase_times = false;  // the phases of an execution are timed
 };
 
 struct InstanceSpec {
   std::string name;
   DeviceKind kind = DeviceKind::kAuto;
   int32_t device_id = 0;
+  bool gpu_memory = false;  // whether the caller copies from and to memory of GPUs
 };
 
 // One input of a batch, before it is filled.
@@ -131,11 +133,15 @@ struct InputBuffer {
   // where nobody asks.
   int32_t* lengths = nullptr;
   size_t length_count = 0;
+  // Set by the caller, which then does not fill `data`: the same bytes in memory of the GPU that
+  // Instance::Gpu says, aligned to 256 bytes, complete, and left as they are until Finish.
+  const char* gpu_data = nullptr;
 };
 
-// Where the bytes of one output of the last run are: contiguous, row-major.
+// Where the bytes of one output of the last run are: complete, contiguous, row-major.
 struct OutputBuffer {
   const char* data = nullptr;
+  int gpu = -1;  // the number of the GPU whose memory it is; negative: the host's
   size_t bytes = 0;
   // With the batch dimension first, if the model has one, of at least the real rows; [1] for a
   // scalar.
@@ -152,6 +158,8 @@ class Instance {
   virtual ~Instance() = default;
   // Where it runs: "cpu:0".
   virtual const std::string& Device() const = 0;
+  // The number of the GPU in whose memory it takes inputs; negative if only in the host's.
+  virtual int Gpu() const = 0;
   // Readies storage for `rows` rows (1 if the model has no batch dimension) of inputs of `shapes`,
   // in the order of ModelDescription::inputs. The caller fills every byte: what is beyond the
   // real dimensions with zeros, and rows beyond `rows` with copies of the last real one, which can
@@ -160,8 +168,8 @@ class Instance {
                          std::vector<InputBuffer>* inputs) = 0;
   // The rows of what was prepared, with padding.
   virtual int64_t PaddedRows() const = 0;
-  // Runs what was prepared. The outputs, in the order of ModelDescription::outputs, stay valid
-  // until Finish.
+  // Runs what was prepared, to its end: the inputs are not read afterwards. The outputs, in the
+  // order of ModelDescription::outputs, stay valid until Finish.
   virtual Status Run(const std::vector<InputBuffer>& inputs,
                      std::vector<OutputBuffer>* outputs) = 0;
   // Begins what was prepared.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tritonserver_jax.runtime import errors
+from tritonserver_jax.runtime import errors, gpu
 from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.buckets import Buckets
 from tritonserver_jax.runtime.dtypes import dtype_of_array
@@ -58,6 +58,9 @@ class Plan:
         call: takes the elements of each BYTES input, a list each, runs them with what is in the
             input memory, and returns the outputs in order: objects with the buffer protocol, or for
             BYTES a list of elements and the dimensions. Of a decoupled model: an iterator of such.
+        call_on_gpu: the same where inputs are in memory of the instance's GPU: takes the address of
+            each input there, 0 for what is in the input memory, and the elements. None where the
+            instance takes none from there.
         padded_rows: rows of the padded batch.
         buffers: the input memory, one flat array of bytes per input; None for BYTES and for an
             input that is not there.
@@ -66,6 +69,7 @@ class Plan:
     """
 
     call: Callable[..., Any]
+    call_on_gpu: Callable[[Sequence[int], Sequence[Elements]], Any] | None
     padded_rows: int
     buffers: tuple[Array | None, ...]
     lengths: tuple[Array | None, ...]
@@ -117,13 +121,22 @@ class Instance:
         inputs: Sequence[TensorSpec],
         outputs: Sequence[TensorSpec],
         samples: Sequence[Sample] = (),
+        gpu_memory: bool = False,
     ) -> None:
         """Set up, compile every batch size that is known beforehand, and run the author's samples.
+
+        With `gpu_memory`, the C++ side copies from and to memory of GPUs.
 
         Raises:
             BackendError: where a batch size does not compile or run, or a sample does not run.
         """
         self.device_name = programs.device_name
+        self._on_cpu = programs.device.platform == "cpu"
+        self._outputs_gpu = gpu.number_of(programs.device) if gpu_memory else -1
+        #: In which GPU's memory it takes inputs; -1: none. Host code wants them on the host, and
+        #: what JAX may write outputs to must not be a client's.
+        takes = author.preprocess is None and author.stream is None
+        self.gpu = self._outputs_gpu if takes and not predict.parameters.donate else -1
         self._doing = doing
         self._author = author
         self._predict = predict
@@ -132,7 +145,7 @@ class Instance:
         self._batching = bool(buckets.sizes)
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
-        self._plain_outputs = all(
+        self._plain_outputs = self._on_cpu and all(
             spec.dtype.name not in ("BF16", "BYTES") for spec in self._outputs
         )
         self._memory: dict[int, np.ndarray[Any, np.dtype[np.uint8]]] = {}
@@ -233,6 +246,11 @@ class Instance:
         present = [one for one in inputs if one is not None]
         return Plan(
             call=self._caller(present, rows if self._batching else None, bucket),
+            call_on_gpu=(
+                self._gpu_caller(inputs, rows if self._batching else None)
+                if self.gpu >= 0
+                else None
+            ),
             padded_rows=bucket,
             buffers=tuple(
                 None if one is None or one.array is None else one.array.reshape(-1).view(np.uint8)
@@ -264,9 +282,10 @@ class Instance:
         if any(one.spec.dtype.is_bytes for one in inputs):
             return self._guarded(lambda *elements: self._run_strings(inputs, elements))
         arguments, arrays = self._arguments(inputs)
+        arrays = self._programs.resident(arrays)
         program = self._programs.program(arguments, in_traffic=self._ready)
 
-        def run() -> Outputs:
+        def run_again() -> Outputs:
             nonlocal program
             if program.evicted:
                 program = self._programs.program(arguments, in_traffic=True)
@@ -274,17 +293,47 @@ class Instance:
             outputs: Outputs = program.run(arrays)
             return outputs
 
+        run = program.bind(arrays) if program.permanent else run_again
         if self._plain_outputs:
             return self._guarded(run)
         return self._guarded(lambda: self._exported(run(), rows))
+
+    def _gpu_caller(
+        self, inputs: Sequence[_Input | None], rows: int | None
+    ) -> Callable[[Sequence[int], Sequence[Elements]], Any]:
+        shared = [
+            None
+            if one is None or one.array is None
+            else gpu.SharedInput(one.shape, one.array.dtype, self._programs.device)
+            for one in inputs
+        ]
+        present = [one for one in inputs if one is not None]
+
+        def run(addresses: Sequence[int], elements: Sequence[Elements]) -> Outputs:
+            given = {
+                one.spec.name: of.array(address)
+                for one, of, address in zip(inputs, shared, addresses, strict=True)
+                if one is not None and of is not None and address
+            }
+            arguments, arrays = self._all_arguments(present, elements)
+            program = self._programs.program(arguments, in_traffic=self._ready)
+            result = program.run(
+                tuple(
+                    given.get(argument.name, array) if argument.role == "data" else array
+                    for argument, array in zip(arguments, arrays, strict=True)
+                )
+            )
+            return self._after_run(result, rows)
+
+        return self._guarded(run)
 
     def _guarded(self, run: Callable[..., Any]) -> Callable[..., Any]:
         doing = f"{self._doing}: predict"
         directory = self._author.directory
 
-        def call(*elements: Elements) -> Any:
+        def call(*arguments: Any) -> Any:
             try:
-                return run(*elements)
+                return run(*arguments)
             except errors.BackendError:
                 raise
             except BaseException as error:
@@ -378,9 +427,13 @@ class Instance:
                 }
             arguments, arrays = data_arguments(named), tuple(named.values())
         program = self._programs.program(arguments, in_traffic=self._ready)
-        result = program.run(arrays)
+        return self._after_run(program.run(arrays), rows)
+
+    def _after_run(self, result: Outputs, rows: int | None) -> Outputs:
+        """Outputs of a compiled function, after the author's ``postprocess``."""
         if self._author.postprocess is None:
             return self._exported(result, rows)
+        directory = self._author.directory
         # Copies: what JAX gives away is read-only, and host code may work in place.
         outputs: Mapping[str, Any] = {
             name: _host_output(array, rows).copy()
@@ -420,8 +473,13 @@ class Instance:
 
     def _exported(self, outputs: Outputs, rows: int | None) -> Outputs:
         """Outputs of a compiled function as the C++ side takes them."""
+        if not self._on_cpu:
+            outputs = [
+                array if spec.dtype.is_bytes else gpu.shared_output(array, self._outputs_gpu)
+                for spec, array in zip(self._outputs, gpu.outputs_ready(outputs), strict=True)
+            ]
         return [
-            _export(spec, _host_output(array, rows) if spec.dtype.is_bytes else array)
+            _export(spec, _first_rows(array, rows) if spec.dtype.is_bytes else array)
             for spec, array in zip(self._outputs, outputs, strict=True)
         ]
 
@@ -461,6 +519,8 @@ def _padded_dims(spec: TensorSpec, dims: Sequence[int]) -> list[int]:
 def _export(spec: TensorSpec, array: Any) -> Any:
     if spec.dtype.is_bytes:
         return to_elements(array, spec.name)
+    if isinstance(array, tuple):  # where it is, on a GPU
+        return array
     if spec.dtype.name == "BF16":
         # Unknown to the buffer protocol: its bytes go out as 16-bit integers.
         host = np.ascontiguousarray(np.asarray(array)).reshape(array.shape)
@@ -468,6 +528,13 @@ def _export(spec: TensorSpec, array: Any) -> Any:
     if isinstance(array, np.ndarray) and not array.dtype.isnative:
         return array.astype(spec.dtype.numpy)
     return array
+
+
+def _first_rows(array: Any, rows: int | None) -> Any:
+    """Of strings or an array; all where there is no batch."""
+    if isinstance(array, Strings):
+        return Strings(*(np.asarray(half)[:rows] for half in array)) if rows is not None else array
+    return _host_output(array, rows)
 
 
 def _host_output(array: Any, rows: int | None) -> Array:

@@ -200,16 +200,20 @@ class Model:
                 "inputs": tensors(self._all_inputs),
                 "outputs": tensors(self._all_outputs),
                 "decoupled": self.decoupled,
+                "phase_times": self._parameters.phase_times,
             }
         )
 
-    def create_instance(self, name: str, kind: int, device_id: int) -> Instance:
+    def create_instance(
+        self, name: str, kind: int, device_id: int, gpu_memory: bool = False
+    ) -> Instance:
         """An instance on the device that Triton asks for, compiled and ready.
 
         Args:
             name: of the instance, for messages.
             kind: Triton's instance group kind.
             device_id: the device's number within its kind.
+            gpu_memory: whether the C++ side copies from and to memory of GPUs.
         """
         with self._lock:
             turn = self._instances
@@ -239,6 +243,7 @@ class Model:
             inputs=self._all_inputs,
             outputs=self._all_outputs,
             samples=self._samples,
+            gpu_memory=bool(gpu_memory),
         )
 
     def close(self) -> None:

@@ -72,20 +72,26 @@ def from_strings(strings: Strings) -> np.ndarray[Any, Any]:
     return to_objects(elements, lengths.shape)
 
 
-def to_elements(array: np.ndarray[Any, Any], name: str) -> tuple[list[Any], tuple[int, ...]]:
-    """A host array of strings as the C++ side takes it: a flat list, and the dimensions.
+#: Strings for the C++ side: a flat list and dimensions; or a matrix of bytes, dimensions and
+#: ``int32`` lengths, a row and a length for each string.
+Elements = tuple[list[Any], tuple[int, ...]] | tuple[Any, tuple[int, ...], Any]
 
-    Text is encoded as UTF-8. That every element is a string is checked where they are read.
+
+def to_elements(array: np.ndarray[Any, Any] | Strings, name: str) -> Elements:
+    """Strings as the C++ side takes them, without a loop over them in Python.
+
+    Text is encoded as UTF-8, and that every element is a string is checked, where they are read.
     """
-    flat = array.ravel().tolist()
-    if array.dtype.kind == "U":
-        flat = [text.encode() for text in flat]
-    elif array.dtype.kind == "O":
-        if any(type(element) is str for element in flat):
-            flat = [e.encode() if isinstance(e, str) else e for e in flat]
-    elif array.dtype.kind != "S":
+    if isinstance(array, Strings):
+        lengths = np.ascontiguousarray(np.asarray(array.lengths), np.int32)
+        return np.ascontiguousarray(np.asarray(array.bytes)), lengths.shape, lengths
+    if array.dtype.kind == "S" and array.size > 0:
+        lengths = np.char.str_len(array).astype(np.int32)
+        matrix = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+        return matrix, tuple(array.shape), lengths
+    if array.dtype.kind not in "OSU":
         refuse(
             f"output '{name}': expected byte strings, got an array of {array.dtype.name}",
             Code.INTERNAL,
         )
-    return flat, tuple(array.shape)
+    return array.ravel().tolist(), tuple(array.shape)

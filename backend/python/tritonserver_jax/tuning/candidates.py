@@ -99,6 +99,9 @@ class Candidate:
             delay = int(batching.get("max_queue_delay_microseconds", 0))
             if delay:
                 inner += f" max_queue_delay_microseconds: {delay}"
+            if batching.get("preferred_batch_size"):
+                # Triton compares them before the backend has completed the largest batch.
+                lines.append(f"max_batch_size: {made['max_batch_size']}")
             lines.append(f"dynamic_batching {{{inner} }}")
         if self.buckets is not None:
             text = ",".join(map(str, self.buckets))

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -175,7 +175,9 @@ class PerfAnalyzer:
             PerfAnalyzerError: It failed, or hung several times.
         """
         said = ""
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES):
+            # Longer each time: a window in which no request ended measures nothing.
+            load = replace(load, seconds=load.seconds * 2) if attempt else load
             with tempfile.TemporaryDirectory(prefix="tritonserver-jax-perf-") as scratch:
                 report = Path(scratch, "report.csv")
                 try:

@@ -2,6 +2,8 @@
 
 #include "python_model.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "gil.h"
@@ -104,6 +106,10 @@ void Ignore(PyObject* result) {
 PythonInstance::PythonInstance(PyRef instance, const ModelDescription& model)
     : instance_(std::move(instance)), model_(model) {
   device_ = Text(Attribute(instance_, "device_name").get());
+  gpu_ = static_cast<int>(PyLong_AsLong(Attribute(instance_, "gpu").get()));
+  takes_elements_ =
+      std::any_of(model_.inputs.begin(), model_.inputs.end(),
+                  [](const TensorSpec& spec) { return spec.dtype == DataType::kBytes; });
 }
 
 PythonInstance::~PythonInstance() {
@@ -138,6 +144,7 @@ std::unique_ptr<PythonInstance::Plan> PythonInstance::MakePlan(
   const PyRef made = CheckPython(PyObject_CallMethod(
       instance_.get(), "plan", "LO", static_cast<long long>(rows), ShapesList(shapes).get()));
   plan->call = Attribute(made, "call");
+  plan->call_on_gpu = Attribute(made, "call_on_gpu");
   plan->padded_rows = PyLong_AsLongLong(Attribute(made, "padded_rows").get());
   const PyRef buffers = Attribute(made, "buffers");
   const PyRef lengths = Attribute(made, "lengths");
@@ -187,12 +194,29 @@ PyRef PythonInstance::Arguments(const std::vector<InputBuffer>& inputs) const {
   return CheckPython(PyList_AsTuple(arguments.get()));
 }
 
+// Where an input is in memory of a GPU, its address goes first; 0 for the others.
+PyRef PythonInstance::Call(const std::vector<InputBuffer>& inputs) const {
+  if (std::none_of(inputs.begin(), inputs.end(),
+                   [](const InputBuffer& input) { return input.gpu_data != nullptr; })) {
+    const PyRef elements = takes_elements_ ? Arguments(inputs) : PyRef();
+    return CheckPython(PyObject_CallObject(plan_->call.get(), elements.get()));
+  }
+  const PyRef elements = Arguments(inputs);
+  const PyRef addresses = CheckPython(PyList_New(0));
+  for (const InputBuffer& input : inputs) {
+    Append(addresses.get(),
+           CheckPython(PyLong_FromUnsignedLongLong(reinterpret_cast<uintptr_t>(input.gpu_data))));
+  }
+  return CheckPython(PyObject_CallFunctionObjArgs(plan_->call_on_gpu.get(), addresses.get(),
+                                                  elements.get(), nullptr));
+}
+
 Status PythonInstance::Run(const std::vector<InputBuffer>& inputs,
                            std::vector<OutputBuffer>* outputs) {
   return CatchStatus([&] {
     const Gil gil;
     ran_ = true;
-    PyRef results = CheckPython(PyObject_CallObject(plan_->call.get(), Arguments(inputs).get()));
+    PyRef results = Call(inputs);
     outputs_.Take(std::move(results), model_, outputs);
   });
 }
@@ -250,6 +274,7 @@ PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver
   description_.inputs = TensorSpecs(description.at("inputs"));
   description_.outputs = TensorSpecs(description.at("outputs"));
   description_.decoupled = description.at("decoupled").get<bool>();
+  description_.phase_times = description.at("phase_times").get<bool>();
 }
 
 PythonModel::~PythonModel() {
@@ -261,9 +286,9 @@ PythonModel::~PythonModel() {
 Status PythonModel::CreateInstance(const InstanceSpec& spec, std::unique_ptr<Instance>* instance) {
   return CatchStatus([&] {
     const Gil gil;
-    PyRef made = CheckPython(PyObject_CallMethod(model_.get(), "create_instance", "sii",
-                                                 spec.name.c_str(), static_cast<int>(spec.kind),
-                                                 static_cast<int>(spec.device_id)));
+    PyRef made = CheckPython(PyObject_CallMethod(
+        model_.get(), "create_instance", "siii", spec.name.c_str(), static_cast<int>(spec.kind),
+        static_cast<int>(spec.device_id), static_cast<int>(spec.gpu_memory)));
     *instance = std::make_unique<PythonInstance>(std::move(made), description_);
   });
 }

@@ -23,6 +23,7 @@ class PythonInstance : public Instance {
   ~PythonInstance() override;
 
   const std::string& Device() const override { return device_; }
+  int Gpu() const override { return gpu_; }
   Status Prepare(int64_t rows, const std::vector<InputShape>& shapes,
                  std::vector<InputBuffer>* inputs) override;
   int64_t PaddedRows() const override { return plan_ == nullptr ? 0 : plan_->padded_rows; }
@@ -35,6 +36,7 @@ class PythonInstance : public Instance {
   // How to run one batch size of one set of shapes: a tritonserver_jax.runtime.instance.Plan.
   struct Plan {
     PyRef call;
+    PyRef call_on_gpu;
     int64_t padded_rows = 0;
     std::vector<InputBuffer> inputs;
     std::vector<size_t> element_counts;  // of BYTES inputs
@@ -44,12 +46,15 @@ class PythonInstance : public Instance {
   std::unique_ptr<Plan> MakePlan(int64_t rows, const std::vector<InputShape>& shapes);
   void AddInput(PyObject* buffer, PyObject* lengths, Plan* plan) const;
   PyRef Arguments(const std::vector<InputBuffer>& inputs) const;
+  PyRef Call(const std::vector<InputBuffer>& inputs) const;
 
   PyRef instance_;
   const ModelDescription& model_;
   std::string device_;
+  int gpu_ = -1;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
-  Plan* plan_ = nullptr;  // of the run between Prepare and Finish
+  bool takes_elements_ = false;  // whether an input is of BYTES
+  Plan* plan_ = nullptr;         // of the run between Prepare and Finish
   bool ran_ = false;
   PyRef responses_;  // of a decoupled model: an iterator
   PythonOutputs outputs_;
