@@ -68,7 +68,7 @@ MIRROR: Final = "http://deb.debian.org/debian"
 PACKAGES: Final = ("ca-certificates", "python3", "python3-pip", "python3-venv", "libpython3.11")
 
 #: Raised when what is made here changes, so that older files are made again.
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 
 #: What may go wrong here, for those who report it in one line.
 BASE_IMAGE_ERRORS: Final = (CommandError, ServerError, ToolchainError, UnknownReleaseError)
@@ -79,6 +79,9 @@ _ENTRYPOINT: Final = """\
 # The stand-in's: the original prints a banner first.
 exec "$@"
 """
+# A builder mounts its own over these. Where they are not there it makes them for that time, and so
+# gives the folder the time of the build.
+_MOUNTED: Final = frozenset({"etc/hosts", "etc/resolv.conf"})
 _HEADERS: Final = ROOT / "backend" / "src" / "core" / "triton_c_api.h"
 
 
@@ -207,12 +210,16 @@ def _make_image(path: Path, root: Path, release: Release, entry: Path) -> None:
         ):
             for member in source:
                 name = PurePosixPath(member.name)
+                if str(name) in _MOUNTED:
+                    continue
                 if str(name) == "etc/apt/sources.list":
                     # The one that everybody has, whatever this one was made from.
                     line = f"deb {MIRROR} {SUITE} main\n".encode()
                     _add_file(archive, str(name), line, 0o644)
                     continue
                 archive.addfile(member, source.extractfile(member) if member.isreg() else None)
+            for mounted in sorted(_MOUNTED):
+                _add_file(archive, mounted, b"", 0o644)
             _add_server(archive, release, entry)
         digest = _sha256(layer)
         config = json.dumps(_config(release, digest), sort_keys=True).encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -356,6 +357,26 @@ def test_memory_settings_reach_jax(backend: Backend, tmp_path: Path) -> None:
 
 
 # -- placement ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_phase_times(server: TritonServer, repository: Path, name: str, value: str) -> None:
+    write_model(repository, name, LINEAR, params=PARAMS, config=config(phase_times=value))
+    server.load_model(name)
+    infer(server, name, ROW)
+    phases = ("read", "gather", "run", "scatter", "send", "finish")
+    # The last of them end after the answer is there.
+    for _ in range(50):
+        metrics = server.metrics()
+        found = [sample(metrics, "jax_phase_time", model=name, phase=phase) for phase in phases]
+        if value == "false" or all(found):
+            break
+        time.sleep(0.1)
+    if value == "false":
+        assert found == [None] * len(phases)
+    else:
+        assert all(seconds is not None and 0 < seconds < 60 for seconds in found), found
+    server.unload_model(name)
 
 
 def test_no_gpu_is_no_cpu(server: TritonServer, repository: Path, name: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
 import tritonclient.utils.shared_memory as shared_memory
-from tritonclient.utils import serialize_byte_tensor
+from tritonclient.utils import InferenceServerException, serialize_byte_tensor
 
 from tests.support.models import write_model
 from tritonserver_jax.server import TritonServer
@@ -107,7 +108,15 @@ def region(client: Any, content: bytes, size: int) -> Iterator[tuple[str, Any]]:
             shared_memory.set_shared_memory_region(handle, [np.frombuffer(content, np.uint8)])
         client.register_system_shared_memory(name, f"/{name}", max(size, 1))
         yield name, handle
-        client.unregister_system_shared_memory(name)
+        deadline = time.monotonic() + 10
+        while True:  # on a busy machine the server may hold it a little longer than the response
+            try:
+                client.unregister_system_shared_memory(name)
+                break
+            except InferenceServerException as error:
+                if "in use" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
     finally:
         shared_memory.destroy_shared_memory_region(handle)
 

@@ -67,6 +67,27 @@ TEST_CASE_FIXTURE(CleanLedger, "each version and each device has metrics of its 
   CHECK(MetricValue("jax_batch_rows", "model=m,version=2,device=cpu:1") == 2);
 }
 
+TEST_CASE_FIXTURE(CleanLedger, "the phases of an execution are timed where the model asks for it") {
+  Backend backend;
+  auto script = OneDimension(DataType::kFp32, 1);
+  stand_in::Define("m", script);
+  Model model(&backend, "m");
+  Instance instance(&model);
+  RunOnce(&instance);
+  CHECK(MetricValue("jax_phase_time", std::string(kLabels) + ",phase=run") == -1);
+
+  script->description.phase_times = true;
+  Model timed(&backend, "m", 2);
+  Instance first(&timed);
+  Instance second(&timed);  // shares the first one's metrics
+  RunOnce(&first);
+  RunOnce(&second);
+  for (const char* phase : {"read", "gather", "run", "scatter", "send", "finish"}) {
+    const std::string labels = std::string("model=m,version=2,device=cpu:0,phase=") + phase;
+    CHECK_MESSAGE(MetricValue("jax_phase_time", labels) > 0, phase);
+  }
+}
+
 TEST_CASE_FIXTURE(CleanLedger, "a server without metrics is served all the same") {
   stand_in::TheSettings().metrics = false;
   Backend backend;

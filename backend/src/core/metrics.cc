@@ -43,10 +43,16 @@ constexpr std::array<MetricDeclaration, kMetricCount> kDeclarations{{
      "Number of requests answered with an error by the backend, by status code"},
     {MetricId::kBatchRows, kHistogram, "jax_batch_rows",
      "Rows of requests per executed batch (needs Triton 24.08 or newer)"},
+    {MetricId::kPhaseTime, TRITONSERVER_METRIC_KIND_COUNTER, "jax_phase_time",
+     "Cumulative seconds spent in each phase of an execution, of models with the parameter "
+     "phase_times"},
 }};
 
 // Upper bounds of the histogram of rows.
 constexpr std::array<double, 11> kRowBounds{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+
+constexpr std::array<const char*, kPhaseCount> kPhaseNames{"read",    "gather", "run",
+                                                           "scatter", "send",   "finish"};
 
 constexpr const char* CodeName(Code code) {
   switch (code) {
@@ -155,7 +161,8 @@ TRITONSERVER_Metric* MetricFamilies::NewMetric(MetricId id, const MetricLabels& 
 DeviceMetrics::DeviceMetrics(const MetricFamilies& families, MetricLabels labels)
     : families_(families), labels_(std::move(labels)) {
   for (const MetricDeclaration& declaration : kDeclarations) {
-    if (declaration.id != MetricId::kRequestFailures) {  // has one metric for each code
+    // These have one metric for each code, and for each phase.
+    if (declaration.id != MetricId::kRequestFailures && declaration.id != MetricId::kPhaseTime) {
       metrics_[static_cast<size_t>(declaration.id)] = families.NewMetric(declaration.id, labels_);
     }
   }
@@ -163,6 +170,9 @@ DeviceMetrics::DeviceMetrics(const MetricFamilies& families, MetricLabels labels
 
 DeviceMetrics::~DeviceMetrics() {
   for (TRITONSERVER_Metric* metric : metrics_) {
+    Delete(metric);
+  }
+  for (TRITONSERVER_Metric* metric : phases_) {
     Delete(metric);
   }
   for (const auto& [code, metric] : failures_) {
@@ -205,6 +215,21 @@ void DeviceMetrics::Ran(int64_t rows, int64_t padded_rows, double seconds) {
     TRITON_JAX_LOG_IF_ERROR(Optional().metric_observe(histogram, static_cast<double>(rows)),
                             "observing a metric");
   }
+}
+
+void DeviceMetrics::KeepPhases() {
+  const std::lock_guard<std::mutex> lock(phases_mutex_);
+  for (size_t i = 0; i < kPhaseCount; ++i) {
+    if (phases_[i] == nullptr) {
+      MetricLabels labels = labels_;
+      labels.emplace_back("phase", kPhaseNames[i]);
+      phases_[i] = families_.NewMetric(MetricId::kPhaseTime, labels);
+    }
+  }
+}
+
+void DeviceMetrics::Took(Phase phase, double seconds) {
+  Increment(phases_[static_cast<size_t>(phase)], seconds);
 }
 
 void DeviceMetrics::Failed(Code code) {

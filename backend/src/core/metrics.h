@@ -30,10 +30,25 @@ enum class MetricId : size_t {
   kExecutionTime,
   kRequestFailures,
   kBatchRows,
+  kPhaseTime,
   kCount,
 };
 
 constexpr size_t kMetricCount = static_cast<size_t>(MetricId::kCount);
+
+// What an execution consists of, in order: the first is for all its batches together, the others
+// for each of them.
+enum class Phase : size_t {
+  kRead,     // of the requests: what they hold, what they ask for
+  kGather,   // of the inputs, into one batch
+  kRun,      // in the engine, until the outputs are on the host
+  kScatter,  // of the outputs, into the responses
+  kSend,     // of the responses, with statistics and release of the requests
+  kFinish,   // in the engine, which gives up the outputs
+  kCount,
+};
+
+constexpr size_t kPhaseCount = static_cast<size_t>(Phase::kCount);
 
 using MetricLabels = std::vector<std::pair<const char*, std::string>>;
 
@@ -65,6 +80,9 @@ class DeviceMetrics {
   // A batch of `rows` real rows ran as `padded_rows`, which took `seconds`.
   void Ran(int64_t rows, int64_t padded_rows, double seconds);
   void Failed(Code code);
+  // Makes the metrics of the phases, which are kept only where a model asks for them.
+  void KeepPhases();
+  void Took(Phase phase, double seconds);
 
  private:
   void Add(MetricId id, double value);
@@ -72,6 +90,8 @@ class DeviceMetrics {
   const MetricFamilies& families_;
   const MetricLabels labels_;
   std::array<TRITONSERVER_Metric*, kMetricCount> metrics_{};
+  std::array<TRITONSERVER_Metric*, kPhaseCount> phases_{};
+  std::mutex phases_mutex_;
   std::mutex failures_mutex_;
   std::map<Code, TRITONSERVER_Metric*> failures_;
 };

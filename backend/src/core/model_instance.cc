@@ -51,10 +51,14 @@ TritonModelInstance::TritonModelInstance(TRITONBACKEND_ModelInstance* instance)
   spec.gpu_memory = gpu_memory_ != nullptr;
   ThrowIfError(model_->engine_model().CreateInstance(spec, &engine_instance_));
   metrics_ = &model_->metrics().OnDevice(engine_instance_->Device());
+  if (model_->description().phase_times) {
+    metrics_->KeepPhases();
+  }
 }
 
 void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   const uint64_t start_ns = NowNs();
+  PhaseClock clock(model_->description().phase_times ? metrics_ : nullptr);
   std::vector<Request> all;
   all.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -62,66 +66,72 @@ void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t cou
     all.back().times.execute_start_ns = start_ns;
   }
 
-  const Status status = CatchStatus([&] { RunAll(&all); });
+  const Status status = CatchStatus([&] { RunAll(&all, &clock); });
   for (Request& request : all) {
     request.Fail(status);
-    Answer(&request);
-    FillTimes(&request.times);
-  }
-  const uint64_t end_ns = NowNs();
-  for (Request& request : all) {
-    request.times.execute_end_ns = end_ns;
-    request.Release(triton_instance_);
+    End(&request);
   }
 }
 
-void TritonModelInstance::RunAll(std::vector<Request>* requests) {
+void TritonModelInstance::RunAll(std::vector<Request>* requests, PhaseClock* clock) {
   for (Request& request : *requests) {
     request.FailIfCancelled();
   }
-  for (Batch& batch : FormBatches(model_->description(), requests)) {
-    Run(&batch);
-    // At once: what runs next may take long, and these need not wait for it.
-    for (Request* request : batch.requests()) {
-      Answer(request);
-    }
+  std::vector<Batch> batches = FormBatches(model_->description(), requests);
+  clock->End(Phase::kRead);
+  for (Batch& batch : batches) {
+    Run(&batch, clock);
   }
 }
 
-void TritonModelInstance::Answer(Request* request) noexcept {
-  if (request->answered()) {
+// At once: what runs next may take long, and these need not wait for it.
+void TritonModelInstance::EndAll(const Batch& batch) noexcept {
+  for (Request* request : batch.requests()) {
+    End(request);
+  }
+}
+
+void TritonModelInstance::End(Request* request) noexcept {
+  if (request->ended()) {
     return;
   }
   if (!request->ok() && !request->placeholder()) {
     metrics_->Failed(request->status().code());
   }
+  FillTimes(&request->times);
   request->Respond();
+  request->times.execute_end_ns = NowNs();
+  // Right after the answer: until then, memory that the client shares counts as in use.
+  request->Release(triton_instance_);
 }
 
-void TritonModelInstance::Run(Batch* batch) {
+void TritonModelInstance::Run(Batch* batch, PhaseClock* clock) {
   if (const Status health = model_->Health(); !health.ok()) {
     for (Request* request : batch->requests()) {
       request->Fail(health);
     }
+    EndAll(*batch);
     return;
   }
   RequestTimes times;
-  const Status status = CatchStatus([&] { RunPrepared(batch, &times); });
-  engine_instance_->Finish();
+  const Status status = CatchStatus([&] { RunPrepared(batch, &times, clock); });
   FillTimes(&times);
-  if (status.fatal()) {
-    model_->SetFatal(status);
-  }
-  if (status.code() == Code::kInternal && !status.ok() && batch->requests().size() > 1) {
-    // One of them may be to blame for all: alone, each gets what is its own.
-    for (Request* request : batch->requests()) {
-      if (request->ok()) {
-        Batch alone(model_->description());
-        alone.Add(request);
-        Run(&alone);
-      }
+  if (!status.ok()) {
+    engine_instance_->Finish();
+    if (status.fatal()) {
+      model_->SetFatal(status);
     }
-    return;
+    if (status.code() == Code::kInternal && batch->requests().size() > 1) {
+      // One of them may be to blame for all: alone, each gets what is its own.
+      for (Request* request : batch->requests()) {
+        if (request->ok()) {
+          Batch alone(model_->description());
+          alone.Add(request);
+          Run(&alone, clock);
+        }
+      }
+      return;
+    }
   }
   for (Request* request : batch->requests()) {
     if (request->status().fatal()) {
@@ -131,16 +141,22 @@ void TritonModelInstance::Run(Batch* batch) {
     request->times.compute_end_ns = times.compute_end_ns;
     request->Fail(status);
   }
+  EndAll(*batch);
   if (status.ok()) {
+    // Only now are the outputs given up: the clients have their copies, and need not wait for it.
+    clock->End(Phase::kSend);
+    engine_instance_->Finish();
+    clock->End(Phase::kFinish);
     ReportBatch(*batch, times);
   }
 }
 
-void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
+void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times, PhaseClock* clock) {
   const std::vector<InputShape> shapes = batch->Shapes();
   std::vector<InputBuffer> inputs;
   ThrowIfError(engine_instance_->Prepare(batch->rows(), shapes, &inputs));
   batch->Gather(shapes, &inputs, gpu_memory_.get(), engine_instance_->Gpu());
+  clock->End(Phase::kGather);
   const std::vector<Request*>& requests = batch->requests();
   if (std::none_of(requests.begin(), requests.end(),
                    [](const Request* request) { return request->ok(); })) {
@@ -155,6 +171,7 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
   std::vector<OutputBuffer> outputs;
   ThrowIfError(engine_instance_->Run(inputs, &outputs));
   times->compute_end_ns = NowNs();
+  clock->End(Phase::kRun);
   int64_t real_rows = 0;
   for (const Request* request : requests) {
     real_rows += request->placeholder() ? 0 : request->rows();
@@ -171,6 +188,7 @@ void TritonModelInstance::RunPrepared(Batch* batch, RequestTimes* times) {
     }
     first_row += request->rows();
   }
+  clock->End(Phase::kScatter);
 }
 
 void TritonModelInstance::Stream(Request* request, const std::vector<InputBuffer>& inputs) {

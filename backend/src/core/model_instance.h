@@ -14,6 +14,7 @@
 #include "gpu_memory.h"
 #include "metrics.h"
 #include "model.h"
+#include "phase_clock.h"
 #include "request.h"
 #include "triton_c_api.h"
 
@@ -30,12 +31,14 @@ class TritonModelInstance {
   Status Ready() const { return model_->Health(); }
 
  private:
-  void RunAll(std::vector<Request>* requests);
-  // Sends what there is to send, once.
-  void Answer(Request* request) noexcept;
-  void Run(Batch* batch);
+  void RunAll(std::vector<Request>* requests, PhaseClock* clock);
+  // Answers and releases a request, once.
+  void End(Request* request) noexcept;
+  void EndAll(const Batch& batch) noexcept;
+  // Ends all its requests.
+  void Run(Batch* batch, PhaseClock* clock);
   // Between Prepare and Finish.
-  void RunPrepared(Batch* batch, RequestTimes* times);
+  void RunPrepared(Batch* batch, RequestTimes* times, PhaseClock* clock);
   void Stream(Request* request, const std::vector<InputBuffer>& inputs);
   void ReportBatch(const Batch& batch, const RequestTimes& times);
 

@@ -61,7 +61,6 @@ Request::Request(Request&& other) noexcept
       rows_(other.rows_),
       has_rows_(other.has_rows_),
       placeholder_(other.placeholder_),
-      answered_(other.answered_),
       inputs_(std::move(other.inputs_)),
       shapes_(std::move(other.shapes_)),
       varying_(std::move(other.varying_)),
@@ -419,7 +418,6 @@ void Request::AddOutput(const TensorSpec& spec, const OutputBuffer& output, int6
 }
 
 void Request::Respond() noexcept {
-  answered_ = true;
   if (response_ == nullptr && factory_ != nullptr) {
     if (ok()) {
       TRITON_JAX_LOG_IF_ERROR(
@@ -463,6 +461,7 @@ void Request::Release(TRITONBACKEND_ModelInstance* instance) noexcept {
                           "reporting the statistics of a request");
   TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_RequestRelease(request_, TRITONSERVER_REQUEST_RELEASE_ALL),
                           "releasing a request");
+  request_ = nullptr;
 }
 
 }  // namespace triton_jax

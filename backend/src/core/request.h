@@ -48,8 +48,8 @@ class Request {
   // Whether Triton made it up to fill the slot of a sequence that has no request now: it is run,
   // for the slots of the others, and nobody waits for it.
   bool placeholder() const { return placeholder_; }
-  // Whether Respond was called.
-  bool answered() const { return answered_; }
+  // Whether Release was called.
+  bool ended() const { return request_ == nullptr; }
 
   // 1 where the model has no batch dimension.
   int64_t rows() const { return rows_; }
@@ -80,6 +80,7 @@ class Request {
   // A decoupled model's responses: any number of these, and Respond as the last.
   void RespondOnce(const std::vector<OutputBuffer>& outputs) noexcept;
 
+  // Reports the request's statistics, and gives it back to Triton.
   void Release(TRITONBACKEND_ModelInstance* instance) noexcept;
 
   RequestTimes times;
@@ -116,7 +117,6 @@ class Request {
   int64_t rows_ = 1;
   bool has_rows_ = false;
   bool placeholder_ = false;
-  bool answered_ = false;
   std::vector<TRITONBACKEND_Input*> inputs_;
   std::vector<InputShape> shapes_;
   // The real size of each dimension that varies and is padded; kNotCut for the others.

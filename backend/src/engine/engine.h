@@ -100,7 +100,8 @@ struct ModelDescription {
   int64_t max_batch_size = 0;  // 0: the model has no batch dimension
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
-  bool decoupled = false;  // a request is answered by any number of responses
+  bool decoupled = false;    // a request is answered by any number of responses
+  bool phase_times = false;  // the phases of an execution are timed
 };
 
 struct InstanceSpec {

@@ -282,9 +282,10 @@ class Instance:
         if any(one.spec.dtype.is_bytes for one in inputs):
             return self._guarded(lambda *elements: self._run_strings(inputs, elements))
         arguments, arrays = self._arguments(inputs)
+        arrays = self._programs.resident(arrays)
         program = self._programs.program(arguments, in_traffic=self._ready)
 
-        def run() -> Outputs:
+        def run_again() -> Outputs:
             nonlocal program
             if program.evicted:
                 program = self._programs.program(arguments, in_traffic=True)
@@ -292,6 +293,7 @@ class Instance:
             outputs: Outputs = program.run(arrays)
             return outputs
 
+        run = program.bind(arrays) if program.permanent else run_again
         if self._plain_outputs:
             return self._guarded(run)
         return self._guarded(lambda: self._exported(run(), rows))

@@ -200,6 +200,7 @@ class Model:
                 "inputs": tensors(self._all_inputs),
                 "outputs": tensors(self._all_outputs),
                 "decoupled": self.decoupled,
+                "phase_times": self._parameters.phase_times,
             }
         )
 

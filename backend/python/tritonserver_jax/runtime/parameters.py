@@ -169,6 +169,13 @@ PARAMETERS: tuple[Parameter, ...] = (
         "an absolute path",
         absolute_path,
     ),
+    Parameter(
+        "phase_times",
+        "Time each phase of an execution, for the metric jax_phase_time: to see where a batch's "
+        "time goes.",
+        "true or false",
+        _bool,
+    ),
 )
 
 
@@ -187,6 +194,7 @@ class Parameters:
     xla_flags: Mapping[str, bool | str] = field(default_factory=dict)
     donate: bool = False
     compile_cache: Path | None = None
+    phase_times: bool = False
 
 
 assert [f.name for f in fields(Parameters)] == [p.key for p in PARAMETERS]  # noqa: S101

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,6 +22,7 @@ import numpy as np
 from tritonserver_jax.runtime import errors, log
 from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.compile_cache import compile_cache
+from tritonserver_jax.runtime.direct_call import direct_call
 from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.events import Event, Observe
 from tritonserver_jax.runtime.parameters import Parameters
@@ -230,19 +233,52 @@ class MissingParams(Mapping[str, Any]):
         return self._refuse()
 
 
-@dataclass(slots=True)
+# XLA's flag for what runs a program on the CPU with several threads.
+_MULTI_THREAD_FLAG = "xla_cpu_multi_thread_eigen"
+
+# A program that does less than this takes a core a fraction of a millisecond.
+_SMALL_FLOPS = 2e7
+_SMALL_BYTES = 4e6
+
+
+def _is_small(lowered: jax.stages.Lowered) -> bool:
+    """Whether XLA's own estimate of a program's work is small. Unknown is not small."""
+    try:
+        costs: Any = lowered.cost_analysis()
+        work = costs[0] if isinstance(costs, list) else costs
+        return bool(work["flops"] < _SMALL_FLOPS and work["bytes accessed"] < _SMALL_BYTES)
+    except (KeyError, TypeError, IndexError, NotImplementedError, RuntimeError):
+        return False
+
+
 class Program:
-    """A compiled program.
+    """A compiled program with the model's parameters.
 
     Attributes:
-        run: takes a tuple of arrays, and returns one of outputs, or a dict of all.
+        permanent: whether it is kept for as long as the model is.
         last_used: when it was asked for or run, on `time.monotonic`'s clock.
         evicted: whether it was given up: whoever holds it asks for it again, and lets it go.
     """
 
-    run: Callable[[tuple[Any, ...]], Any]
-    evicted: bool = False
-    last_used: float = 0.0
+    def __init__(self, compiled: jax.stages.Compiled, params: Any, *, x64: bool) -> None:
+        self._compiled = compiled
+        self._params = params
+        self._x64 = x64
+        self.permanent = False
+        self.last_used = 0.0
+        self.evicted = False
+
+    def run(self, arrays: tuple[Any, ...]) -> Any:
+        """Run it on a tuple of arrays: returns a sequence of outputs, or a dict of all."""
+        if not self._x64:
+            return self._compiled(self._params, arrays)
+        with x64_mode(True):
+            return self._compiled(self._params, arrays)
+
+    def bind(self, arrays: tuple[Any, ...]) -> Callable[[], Any]:
+        """What runs it on the same arrays, whose contents may change from run to run."""
+        leaves = [*jax.tree.leaves(self._params), *arrays]
+        return direct_call(self._compiled, leaves) or functools.partial(self.run, arrays)
 
 
 class DevicePrograms:
@@ -319,6 +355,7 @@ class DevicePrograms:
 
     def _keep(self, arguments: Arguments, program: Program, in_traffic: bool) -> None:
         if not in_traffic:
+            program.permanent = True
             self._permanent[arguments] = program
             return
         while len(self._recent) >= self._predict.parameters.max_programs:
@@ -328,6 +365,42 @@ class DevicePrograms:
             log.verbose(f"{self._doing}: gave up the program for {arguments_text(of)}")
         program.last_used = time.monotonic()
         self._recent[arguments] = program
+
+    def resident(self, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The same arrays as arrays of JAX that share the memory, so that no run has to make them.
+
+        Where that cannot be had (a device with memory of its own, arguments that are donated,
+        memory that is not aligned), they are returned as they are, and each run passes them anew.
+
+        Args:
+            arrays: of NumPy; what is written to them later is what a later run sees.
+        """
+        if self.device.platform != "cpu" or self._predict.parameters.donate:
+            return arrays
+
+        def share(array: Any) -> Any:
+            with x64_mode(self.x64):
+                shared = jax.device_put(array, self.device)
+            same = shared.unsafe_buffer_pointer() == array.ctypes.data
+            return shared if same and shared.dtype == array.dtype else array
+
+        return tuple(share(array) for array in arrays)
+
+    def _compiler_options(self, lowered: jax.stages.Lowered) -> dict[str, Any]:
+        """What the model asks for; a small program is kept on the thread that runs it.
+
+        To wake XLA's other threads costs more than they save in it, and takes the processor from
+        the server's own threads.
+        """
+        options = dict(self._predict.parameters.xla_flags)
+        if (
+            self.device.platform == "cpu"
+            and _MULTI_THREAD_FLAG not in options
+            and _MULTI_THREAD_FLAG not in os.environ.get("XLA_FLAGS", "")
+            and _is_small(lowered)
+        ):
+            options[_MULTI_THREAD_FLAG] = False
+        return options
 
     def _cache_event(self, outcome: str) -> None:
         self.observe(Event.CACHE_HIT if outcome == "hit" else Event.CACHE_MISS)
@@ -353,19 +426,11 @@ class DevicePrograms:
                 function, keep_unused=True, donate_argnums=(1,) if parameters.donate else ()
             )
             lowered = jitted.lower(self.params, specs)
-            executable = lowered.compile(compiler_options=dict(parameters.xla_flags) or None)
+            executable = lowered.compile(compiler_options=self._compiler_options(lowered) or None)
         seconds = time.perf_counter() - started
         self.observe(Event.COMPILED, seconds)
         log.detail(
             f"{self._doing}: compiled predict for {text} on {self.device_name} in {seconds:.3f} s"
             + (" (in traffic)" if in_traffic else "")
         )
-        params = self.params
-        if not self._predict.x64:
-            return Program(lambda arrays: executable(params, arrays))
-
-        def call(arrays: tuple[Any, ...]) -> Any:
-            with x64_mode(True):
-                return executable(params, arrays)
-
-        return Program(call)
+        return Program(executable, self.params, x64=self._predict.x64)

@@ -107,6 +107,9 @@ PythonInstance::PythonInstance(PyRef instance, const ModelDescription& model)
     : instance_(std::move(instance)), model_(model) {
   device_ = Text(Attribute(instance_, "device_name").get());
   gpu_ = static_cast<int>(PyLong_AsLong(Attribute(instance_, "gpu").get()));
+  takes_elements_ =
+      std::any_of(model_.inputs.begin(), model_.inputs.end(),
+                  [](const TensorSpec& spec) { return spec.dtype == DataType::kBytes; });
 }
 
 PythonInstance::~PythonInstance() {
@@ -193,11 +196,12 @@ PyRef PythonInstance::Arguments(const std::vector<InputBuffer>& inputs) const {
 
 // Where an input is in memory of a GPU, its address goes first; 0 for the others.
 PyRef PythonInstance::Call(const std::vector<InputBuffer>& inputs) const {
-  const PyRef elements = Arguments(inputs);
   if (std::none_of(inputs.begin(), inputs.end(),
                    [](const InputBuffer& input) { return input.gpu_data != nullptr; })) {
+    const PyRef elements = takes_elements_ ? Arguments(inputs) : PyRef();
     return CheckPython(PyObject_CallObject(plan_->call.get(), elements.get()));
   }
+  const PyRef elements = Arguments(inputs);
   const PyRef addresses = CheckPython(PyList_New(0));
   for (const InputBuffer& input : inputs) {
     Append(addresses.get(),
@@ -270,6 +274,7 @@ PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver
   description_.inputs = TensorSpecs(description.at("inputs"));
   description_.outputs = TensorSpecs(description.at("outputs"));
   description_.decoupled = description.at("decoupled").get<bool>();
+  description_.phase_times = description.at("phase_times").get<bool>();
 }
 
 PythonModel::~PythonModel() {

@@ -53,7 +53,8 @@ class PythonInstance : public Instance {
   std::string device_;
   int gpu_ = -1;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
-  Plan* plan_ = nullptr;  // of the run between Prepare and Finish
+  bool takes_elements_ = false;  // whether an input is of BYTES
+  Plan* plan_ = nullptr;         // of the run between Prepare and Finish
   bool ran_ = false;
   PyRef responses_;  // of a decoupled model: an iterator
   PythonOutputs outputs_;
