@@ -33,9 +33,9 @@ struct Script {
   triton_jax::Status prepare;   // of every Prepare
   std::vector<int64_t> buckets = {1, 2, 4, 8, 16, 32, 64};
   std::string device = "cpu:0";
-  int gpu = -1;             // in whose memory it takes inputs, and gives outputs but for BYTES
-  bool gpu_memory = false;  // of the last InstanceSpec
-  int responses = 1;        // of a decoupled model
+  int gpu = -1;  // in whose memory it takes inputs, and gives outputs but for BYTES
+  std::atomic<bool> gpu_memory{false};  // of the last InstanceSpec
+  int responses = 1;                    // of a decoupled model
   // Called by Run and Start, and by Next with the number of the response.
   std::function<triton_jax::Status(const Prepared&)> run = nullptr;
   std::function<triton_jax::Status(int response)> next = nullptr;
