@@ -35,6 +35,8 @@ _KINDS = {
     "kHistogram": "histogram",
 }
 _LABELS = "`model`, `version`, `device`"
+# Of the metrics that have one more.
+_MORE_LABELS = {"jax_request_failures": ", `code`", "jax_phase_time": ", `phase`"}
 
 
 class DocsError(RuntimeError):
@@ -87,7 +89,7 @@ def _metrics() -> str:
             (
                 f"`{name}`",
                 kind,
-                _LABELS + (", `code`" if name == "jax_request_failures" else ""),
+                _LABELS + _MORE_LABELS.get(name, ""),
                 text,
             )
             for name, kind, text in metrics()
