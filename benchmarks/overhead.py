@@ -163,7 +163,5 @@ def batch_times(
         for name, seconds in passed.items()
         if name.startswith(prefix)
     }
-    # A server without the timers has the middle of them as one figure.
-    phases = phases or {"run": passed["jax_execution_time"] * 1e6 / calls}
     rows = passed["jax_real_rows"] / calls
     return BatchTimes(model, concurrency, rows, phases, bare[bucket_of(max(1, round(rows)))])

@@ -9,7 +9,6 @@ from typing import Final
 
 from benchmarks.competitors import COMPETITORS, LARGE, MLP, Competitor
 from benchmarks.results import Cell, Target
-from tritonserver_jax.runtime.parameters import PARAMETERS
 
 CONCURRENCIES: Final = (1, 8, 32)
 #: The clients for each kind of competitor. perf_analyzer knows Triton's protocols only; wrk sends
@@ -19,10 +18,6 @@ CLIENTS: Final = {"triton": ("grpc", "http", "shm", "wrk"), "fastapi": ("wrk",)}
 BY_WRK: Final = ("ours", "copy_only", "fastapi", "fastapi_batching", "fastapi_batching_2")
 #: A run by a client costs this much beside the time that it measures.
 OVERHEAD_SECONDS: Final = {"wrk": 0.1, "grpc": 1.0, "http": 1.0, "shm": 1.0}
-
-
-#: Whether this backend can time the phases of a batch.
-HAS_TIMERS: Final = any(one.key == "phase_times" for one in PARAMETERS)
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class Plan:
     seconds: float = 2.0
     concurrencies: Sequence[int] = CONCURRENCIES
     large: bool = True
-    batches: bool = HAS_TIMERS
+    batches: bool = True
     starts: int = 3
 
     def cells(self) -> list[Cell]:

@@ -54,6 +54,7 @@ def test_every_competitor_answers_as_plain_jax_does_and_is_measured(work: Workpl
     assert all(run.measured.p50 <= run.measured.p99 for run in report.runs)
     assert set(report.memory) == set(report.ready_seconds) == set(COMPETITORS)
     assert all(one["private"] > 10 for one in report.memory.values())
+    assert [(one.model, one.concurrency) for one in report.batches] == [("mlp", 2), ("large", 1)]
     for batch in report.batches:
         assert {"gather", "run", "send"} <= set(batch.phases)
         assert 1 <= batch.rows <= 2
