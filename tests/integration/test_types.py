@@ -236,3 +236,43 @@ def test_all_bit_patterns_of_bfloat16(
     way = "grpc" if protocol == "grpc" else "http_shm"
     _, data = ask(server, way, "all_bf16", "BF16", {"r0": x})["r0_"]
     assert data == bits.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["FP32", "INT64", "BF16", "BOOL"])
+def test_large_inputs_are_used_where_they_are(
+    server: TritonServer, repository: Path, dtype: str
+) -> None:
+    """In shared memory, without a copy where it is aligned; what was sent before never shows."""
+    size = 2**18
+    model = f"large_{dtype}"
+    code = f"""
+        SIGNATURE = {{"inputs": {{"x": ("{dtype}", [{size}])}}, "max_batch_size": 4}}
+
+        def predict(params, x):
+            return {{"same": x, "flipped": x[:, ::-1]}}
+    """
+    write_model(repository, model, code)
+    server.load_model(model)
+    chance = np.random.default_rng(7)
+    kind = np.dtype(DTYPES[dtype])
+    client = triton_grpc.InferenceServerClient(server.grpc_url)
+    most = 4 * size * kind.itemsize
+    with region(client, b"", most + 64) as (name, handle):
+        for rows, offset in ((1, 0), (2, 0), (4, 0), (3, 0), (1, 0), (1, 64), (2, 8), (4, 1)):
+            sent = values(dtype, (rows, size), chance)
+            content = np.frombuffer(sent.tobytes(), np.uint8)
+            shared_memory.set_shared_memory_region(handle, [content], offset=offset)
+            tensor = triton_grpc.InferInput("x", list(sent.shape), dtype)
+            tensor.set_shared_memory(name, content.nbytes, offset)
+            response = client.infer(model, [tensor]).get_response()
+            got = dict(
+                zip(
+                    (output.name for output in response.outputs),
+                    response.raw_output_contents,
+                    strict=True,
+                )
+            )
+            assert got["same"] == sent.tobytes(), (rows, offset)
+            assert got["flipped"] == sent[:, ::-1].tobytes(), (rows, offset)
+    client.close()
+    server.unload_model(model)

@@ -132,6 +132,7 @@ class StandInInstance : public triton_jax::Instance {
           return {Code::kUnavailable, "out of memory"};
         }
         buffer.bytes = *row * padded_rows;
+        buffer.takes_in_place = script_->takes_in_place;
         buffer.data = memory_.emplace_back(std::make_unique<Memory>(buffer.bytes))->data();
         if (Varying(spec) > 0 && (spec.ragged || !spec.lengths.empty())) {
           buffer.length_count = padded_rows * Varying(spec);
@@ -197,11 +198,17 @@ class StandInInstance : public triton_jax::Instance {
   Status Begin(const std::vector<InputBuffer>& inputs) {
     prepared_.inputs = inputs;
     for (InputBuffer& input : prepared_.inputs) {
-      if (input.gpu_data != nullptr) {
-        if (reinterpret_cast<uintptr_t>(input.gpu_data) % 256 != 0) {
-          Violation("an input on a GPU that is not aligned");
+      if (input.in_place != nullptr) {
+        const uintptr_t alignment = script_->gpu < 0 ? 64 : 256;
+        if (reinterpret_cast<uintptr_t>(input.in_place) % alignment != 0) {
+          Violation("an input in place that is not aligned");
         }
-        const std::vector<char> data = GpuRead(input.gpu_data, input.bytes);
+        if (script_->gpu < 0 && !input.takes_in_place) {
+          Violation("an input in place that was not asked for");
+        }
+        const std::vector<char> data =
+            script_->gpu < 0 ? std::vector<char>(input.in_place, input.in_place + input.bytes)
+                             : GpuRead(input.in_place, input.bytes);
         input.data = memory_.emplace_back(std::make_unique<Memory>(data.size()))->data();
         std::memcpy(input.data, data.data(), data.size());
       }

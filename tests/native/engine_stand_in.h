@@ -35,7 +35,8 @@ struct Script {
   std::string device = "cpu:0";
   int gpu = -1;  // in whose memory it takes inputs, and gives outputs but for BYTES
   std::atomic<bool> gpu_memory{false};  // of the last InstanceSpec
-  int responses = 1;                    // of a decoupled model
+  bool takes_in_place = false;
+  int responses = 1;  // of a decoupled model
   // Called by Run and Start, and by Next with the number of the response.
   std::function<triton_jax::Status(const Prepared&)> run = nullptr;
   std::function<triton_jax::Status(int response)> next = nullptr;

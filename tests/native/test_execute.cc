@@ -80,6 +80,64 @@ TEST_CASE_FIXTURE(CleanLedger, "requests run together and each gets its rows") {
   CHECK(stand_in::MetricValue("jax_predict_calls", "model=m,version=1,device=cpu:0") == 2);
 }
 
+TEST_CASE_FIXTURE(CleanLedger, "a large input is used where it is, if it is as it is wanted") {
+  constexpr int64_t kSize = 64 * 1024;
+  auto script = OneDimension(DataType::kFp32, kSize);
+  script->takes_in_place = true;
+  Served served(script);
+  const char* used = nullptr;
+  served.script->run = [&](const Prepared& prepared) {
+    used = prepared.inputs[0].in_place;
+    return Status();
+  };
+  const auto tensor = [](int64_t rows, int64_t size) {
+    std::vector<float> values(static_cast<size_t>(rows * size));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(i);
+    }
+    return Floats({rows, size}, values);
+  };
+  // Runs rows that lie `offset` bytes after a multiple of 64; returns whether they were left there.
+  const auto left = [&](Served* with, const stand_in::Tensor& sent, size_t offset) {
+    const stand_in::Bytes& bytes = sent.bytes;
+    std::vector<char> memory(bytes.size() + 128);
+    char* start = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) + offset;
+    std::memcpy(start, bytes.data(), bytes.size());
+    Request request;
+    request.Add("x", sent);
+    request.inputs.at("x").first_piece = start;
+    CHECK(with->instance->Execute({&request}).ok());
+    CHECK(request.answer().outputs.at("y").bytes == bytes);
+    CHECK((used == nullptr || used == start));
+    return used == start;
+  };
+  CHECK(left(&served, tensor(1, kSize), 0));
+  CHECK(left(&served, tensor(4, kSize), 0));
+  CHECK_FALSE(left(&served, tensor(3, kSize), 0));  // a row of padding is missing
+  CHECK_FALSE(left(&served, tensor(1, kSize), 4));
+
+  std::array<Request, 2> requests;
+  for (Request& request : requests) {
+    request.Add("x", tensor(1, kSize));
+  }
+  CHECK(served.instance->Execute({&requests[0], &requests[1]}).ok());
+  CHECK(used == nullptr);
+  for (const Request& request : requests) {
+    CHECK(request.answer().outputs.at("y").bytes == request.inputs.at("x").pieces.front());
+  }
+
+  script = OneDimension(DataType::kFp32, 4);
+  script->takes_in_place = true;
+  Served small(script, "small");
+  small.script->run = served.script->run;
+  CHECK_FALSE(left(&small, tensor(1, 4), 0));
+
+  script = OneDimension(DataType::kFp32, kSize);
+  Served never(script, "never");
+  never.script->run = served.script->run;
+  CHECK_FALSE(left(&never, tensor(1, kSize), 0));
+}
+
 TEST_CASE_FIXTURE(CleanLedger, "lengths: padded together, cut for each") {
   auto script = OneDimension(DataType::kFp32, -1);
   script->description.inputs[0].lengths = {2, 4};

@@ -135,7 +135,7 @@ TEST_CASE_FIXTURE(TwoGpus, "what one request has as it is wanted is not copied")
   Served served(OnFirstGpu(OneDimension(DataType::kFp32, 2)));
   const char* given = nullptr;
   served.script->run = [&](const Prepared& prepared) {
-    given = prepared.inputs[0].gpu_data;
+    given = prepared.inputs[0].in_place;
     return Status();
   };
   const auto run = [&](Tensor tensor, int gpu, size_t offset) {

@@ -678,7 +678,8 @@ TRITONSERVER_Error* TRITONBACKEND_InputBuffer(TRITONBACKEND_Input* input, const 
               std::to_string(input->pieces.size()));
     return Failure(TRITONSERVER_ERROR_INVALID_ARG, "no such buffer");
   }
-  *buffer = input->pieces[index].data();
+  *buffer = index == 0 && input->first_piece != nullptr ? input->first_piece
+                                                        : input->pieces[index].data();
   *buffer_byte_size = input->pieces[index].size();
   *memory_type = input->memory;
   *memory_type_id = 0;

@@ -116,6 +116,7 @@ struct TRITONBACKEND_Input {
   TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
   // Where those pieces are that are on a GPU, and on which one.
   std::map<size_t, std::pair<char*, int>> on_gpu;
+  const char* first_piece = nullptr;  // where that is, if not in `pieces`
 };
 
 // A request, and what became of it. It belongs to the test, and is counted until it is released.

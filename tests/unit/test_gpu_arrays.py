@@ -95,7 +95,7 @@ def test_a_run_takes_what_is_on_the_gpu_and_the_rest_from_the_host(take: Take) -
     instance = take(ADD)
     assert instance.gpu == 0
     plan = instance.plan(3, [[2], [4]])
-    assert plan.call_on_gpu is not None
+    assert plan.call_in_place is not None
     x = np.array([[1, 2], [3, 4], [5, 6], [5, 6]], np.float32)
     y = np.arange(16, dtype=np.int32).reshape(4, 4)
     lengths = plan.lengths[1]
@@ -107,10 +107,10 @@ def test_a_run_takes_what_is_on_the_gpu_and_the_rest_from_the_host(take: Take) -
     address, _memory = placed(x)
     elsewhere, _y_memory = placed(y + 100)
     expected = x.sum(1) + np.array([6, 0, 17, 25])
-    both, total = plan.call_on_gpu([address, 0], [])
+    both, total = plan.call_in_place([address, 0], [])
     assert np.asarray(total).tolist() == expected.tolist()
     assert both.view(ml_dtypes.bfloat16).tolist() == y.tolist()
-    _, total = plan.call_on_gpu([address, elsewhere], [])
+    _, total = plan.call_in_place([address, elsewhere], [])
     assert np.asarray(total).tolist() == (expected + np.array([400, 0, 200, 200])).tolist()
     # The other way is as it was.
     buffer = plan.buffers[0]
@@ -164,7 +164,16 @@ def test_what_needs_its_inputs_on_the_host_takes_none_from_a_gpu(
 def test_without_a_reader_of_gpus_everything_goes_over_the_host(take: Take) -> None:
     instance = take(ADD, gpu_memory=False)
     assert instance.gpu == -1
-    assert instance.plan(1, [[2], [4]]).call_on_gpu is None
+    plan = instance.plan(1, [[2], [4]])
+    assert plan.call_in_place is not None  # of the host: the device is a CPU in truth
+    x, _memory = placed(np.array([[1, 2]], np.float32))
+    y, _y_memory = placed(np.arange(4, dtype=np.int32).reshape(1, 4))
+    lengths = plan.lengths[1]
+    assert lengths is not None
+    lengths[...] = 4
+    assert np.asarray(plan.call_in_place([x, y], [])[1]).tolist() == [9]
+    instance._on_cpu = False
+    assert take(ADD, gpu_memory=False, donate="true").plan(1, [[2], [4]]).call_in_place is None
 
 
 def test_postprocess_gets_host_arrays_of_what_was_run_on_the_gpu(take: Take) -> None:
@@ -183,8 +192,8 @@ def test_postprocess_gets_host_arrays_of_what_was_run_on_the_gpu(take: Take) -> 
     instance._on_cpu = False
     address, _memory = placed(np.array([[1 << 40, 2]], np.int64))
     plan = instance.plan(1, [[2]])
-    assert plan.call_on_gpu is not None
-    ((elements, dims),) = plan.call_on_gpu([address], [])
+    assert plan.call_in_place is not None
+    ((elements, dims),) = plan.call_in_place([address], [])
     assert (elements, dims) == (["[1099511627777, 3]"], (1, 1))
 
 

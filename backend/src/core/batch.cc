@@ -151,6 +151,12 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
           GatherOnGpu(gpu_memory, gpu, requests_, i, shapes[i].dims, *row_bytes, &buffer)) {
         continue;
       }
+      if (buffer.takes_in_place && filled == buffer.bytes && requests_.size() == 1) {
+        buffer.in_place = requests_.front()->InPlace(i, shapes[i].dims, filled);
+        if (buffer.in_place != nullptr) {
+          continue;
+        }
+      }
       char* destination = buffer.data;
       for (Request* request : requests_) {
         const size_t bytes = *row_bytes * static_cast<size_t>(request->rows());

@@ -46,8 +46,8 @@ bool GatherOnGpu(GpuMemory* memory, int gpu, const std::vector<Request*>& reques
     return false;
   }
   if (requests.size() == 1) {
-    buffer->gpu_data = AsItIs(gpu, *requests.front(), index, dims, buffer->bytes);
-    if (buffer->gpu_data != nullptr) {
+    buffer->in_place = AsItIs(gpu, *requests.front(), index, dims, buffer->bytes);
+    if (buffer->in_place != nullptr) {
       return true;
     }
   }
@@ -68,7 +68,7 @@ bool GatherOnGpu(GpuMemory* memory, int gpu, const std::vector<Request*>& reques
   }
   RepeatLastRow(memory, data, filled, buffer->bytes, row_bytes);
   memory->Wait();
-  buffer->gpu_data = data.data;
+  buffer->in_place = data.data;
   return true;
 }
 

@@ -13,7 +13,7 @@
 
 namespace triton_jax {
 
-// Where a part of input number `index` is on a GPU: sets `buffer->gpu_data` to all of it, in memory
+// Where a part of input number `index` is on a GPU: sets `buffer->in_place` to all of it, in memory
 // of GPU `gpu`, padded to rows of `row_bytes` bytes and dimensions `dims` as an engine wants it.
 // What a request has there as it is wanted, is not copied at all. Returns false, having done
 // nothing, where no part of it is on a GPU, or the GPU has no memory left.

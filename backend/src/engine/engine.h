@@ -133,9 +133,12 @@ struct InputBuffer {
   // where nobody asks.
   int32_t* lengths = nullptr;
   size_t length_count = 0;
-  // Set by the caller, which then does not fill `data`: the same bytes in memory of the GPU that
-  // Instance::Gpu says, aligned to 256 bytes, complete, and left as they are until Finish.
-  const char* gpu_data = nullptr;
+  // Whether `in_place` may be in the host's memory.
+  bool takes_in_place = false;
+  // Set by the caller, which then does not fill `data`: where the same bytes are already, complete,
+  // and left as they are until Run has returned. They are in memory of the GPU that Instance::Gpu
+  // says, aligned to 256 bytes; or, where that is none, in the host's, aligned to 64.
+  const char* in_place = nullptr;
 };
 
 // Where the bytes of one output of the last run are: complete, contiguous, row-major.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 from tritonserver_jax.runtime import errors, gpu
@@ -58,9 +59,9 @@ class Plan:
         call: takes the elements of each BYTES input, a list each, runs them with what is in the
             input memory, and returns the outputs in order: objects with the buffer protocol, or for
             BYTES a list of elements and the dimensions. Of a decoupled model: an iterator of such.
-        call_on_gpu: the same where inputs are in memory of the instance's GPU: takes the address of
-            each input there, 0 for what is in the input memory, and the elements. None where the
-            instance takes none from there.
+        call_in_place: the same where inputs are used where they are, in memory of the instance's
+            GPU or of the CPU: takes the address of each, 0 for what is in the input memory, and the
+            elements. None where the instance takes none from there.
         padded_rows: rows of the padded batch.
         buffers: the input memory, one flat array of bytes per input; None for BYTES and for an
             input that is not there.
@@ -69,7 +70,7 @@ class Plan:
     """
 
     call: Callable[..., Any]
-    call_on_gpu: Callable[[Sequence[int], Sequence[Elements]], Any] | None
+    call_in_place: Callable[[Sequence[int], Sequence[Elements]], Any] | None
     padded_rows: int
     buffers: tuple[Array | None, ...]
     lengths: tuple[Array | None, ...]
@@ -133,10 +134,15 @@ class Instance:
         self.device_name = programs.device_name
         self._on_cpu = programs.device.platform == "cpu"
         self._outputs_gpu = gpu.number_of(programs.device) if gpu_memory else -1
-        #: In which GPU's memory it takes inputs; -1: none. Host code wants them on the host, and
-        #: what JAX may write outputs to must not be a client's.
+        # Host code may keep or change what it gets, and what JAX may write outputs to must not be a
+        # client's. DLPack knows the CPU as one device.
         takes = author.preprocess is None and author.stream is None
-        self.gpu = self._outputs_gpu if takes and not predict.parameters.donate else -1
+        takes = takes and not predict.parameters.donate
+        #: In which GPU's memory it takes inputs; -1: none.
+        self.gpu = self._outputs_gpu if takes else -1
+        self._takes_in_place = takes and (
+            self.gpu >= 0 or (self._on_cpu and programs.device == jax.devices("cpu")[0])
+        )
         self._doing = doing
         self._author = author
         self._predict = predict
@@ -246,9 +252,9 @@ class Instance:
         present = [one for one in inputs if one is not None]
         return Plan(
             call=self._caller(present, rows if self._batching else None, bucket),
-            call_on_gpu=(
-                self._gpu_caller(inputs, rows if self._batching else None)
-                if self.gpu >= 0
+            call_in_place=(
+                self._in_place_caller(inputs, rows if self._batching else None)
+                if self._takes_in_place
                 else None
             ),
             padded_rows=bucket,
@@ -298,7 +304,7 @@ class Instance:
             return self._guarded(run)
         return self._guarded(lambda: self._exported(run(), rows))
 
-    def _gpu_caller(
+    def _in_place_caller(
         self, inputs: Sequence[_Input | None], rows: int | None
     ) -> Callable[[Sequence[int], Sequence[Elements]], Any]:
         shared = [

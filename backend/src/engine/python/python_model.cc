@@ -144,7 +144,8 @@ std::unique_ptr<PythonInstance::Plan> PythonInstance::MakePlan(
   const PyRef made = CheckPython(PyObject_CallMethod(
       instance_.get(), "plan", "LO", static_cast<long long>(rows), ShapesList(shapes).get()));
   plan->call = Attribute(made, "call");
-  plan->call_on_gpu = Attribute(made, "call_on_gpu");
+  plan->call_in_place = Attribute(made, "call_in_place");
+  const bool takes_in_place = gpu_ < 0 && plan->call_in_place.get() != Py_None;
   plan->padded_rows = PyLong_AsLongLong(Attribute(made, "padded_rows").get());
   const PyRef buffers = Attribute(made, "buffers");
   const PyRef lengths = Attribute(made, "lengths");
@@ -152,6 +153,7 @@ std::unique_ptr<PythonInstance::Plan> PythonInstance::MakePlan(
     const auto index = static_cast<Py_ssize_t>(i);
     AddInput(PyTuple_GetItem(buffers.get(), index), PyTuple_GetItem(lengths.get(), index),
              plan.get());
+    plan->inputs.back().takes_in_place = takes_in_place;
     plan->element_counts.push_back(
         model_.inputs[i].dtype == DataType::kBytes ? ElementCount(rows, shapes[i]) : 0);
   }
@@ -194,10 +196,10 @@ PyRef PythonInstance::Arguments(const std::vector<InputBuffer>& inputs) const {
   return CheckPython(PyList_AsTuple(arguments.get()));
 }
 
-// Where an input is in memory of a GPU, its address goes first; 0 for the others.
+// The address of each input that is used where it is goes first; 0 for the others.
 PyRef PythonInstance::Call(const std::vector<InputBuffer>& inputs) const {
   if (std::none_of(inputs.begin(), inputs.end(),
-                   [](const InputBuffer& input) { return input.gpu_data != nullptr; })) {
+                   [](const InputBuffer& input) { return input.in_place != nullptr; })) {
     const PyRef elements = takes_elements_ ? Arguments(inputs) : PyRef();
     return CheckPython(PyObject_CallObject(plan_->call.get(), elements.get()));
   }
@@ -205,9 +207,9 @@ PyRef PythonInstance::Call(const std::vector<InputBuffer>& inputs) const {
   const PyRef addresses = CheckPython(PyList_New(0));
   for (const InputBuffer& input : inputs) {
     Append(addresses.get(),
-           CheckPython(PyLong_FromUnsignedLongLong(reinterpret_cast<uintptr_t>(input.gpu_data))));
+           CheckPython(PyLong_FromUnsignedLongLong(reinterpret_cast<uintptr_t>(input.in_place))));
   }
-  return CheckPython(PyObject_CallFunctionObjArgs(plan_->call_on_gpu.get(), addresses.get(),
+  return CheckPython(PyObject_CallFunctionObjArgs(plan_->call_in_place.get(), addresses.get(),
                                                   elements.get(), nullptr));
 }
 

@@ -36,7 +36,7 @@ class PythonInstance : public Instance {
   // How to run one batch size of one set of shapes: a tritonserver_jax.runtime.instance.Plan.
   struct Plan {
     PyRef call;
-    PyRef call_on_gpu;
+    PyRef call_in_place;
     int64_t padded_rows = 0;
     std::vector<InputBuffer> inputs;
     std::vector<size_t> element_counts;  // of BYTES inputs
