@@ -56,8 +56,8 @@ class Request {
   // Of each input of the model, without the batch dimension, as the request has it.
   const std::vector<InputShape>& shapes() const { return shapes_; }
 
-  // Where input number `index` is, if it is in one piece of `bytes` bytes in the host's memory as an
-  // engine wants it, of dimensions `dims`, and long enough to be worth the trouble; or null.
+  // Where input number `index` is, if it is in one piece of `bytes` bytes in the host's memory as
+  // an engine wants it, of dimensions `dims`, and long enough to be worth the trouble; or null.
   const char* InPlace(size_t index, const Dims& dims, size_t bytes) noexcept;
   // Copies input number `index` to `destination`, which has room for rows() rows of dimensions
   // `padded` and is zero wherever the request has nothing.
