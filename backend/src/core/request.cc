@@ -24,7 +24,7 @@ constexpr int64_t kNotCut = std::numeric_limits<int64_t>::max();
 // What an engine wants of input that it uses where it is, and from how many bytes on a copy costs
 // more than to hand over another address.
 constexpr uintptr_t kHostAlignment = 64;
-constexpr size_t kWorthLeaving = 256 * 1024;
+constexpr size_t kWorthLeaving = 256UL * 1024;
 
 bool HasState(const ModelDescription& model) {
   return std::any_of(model.outputs.begin(), model.outputs.end(),
