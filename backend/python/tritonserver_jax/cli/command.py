@@ -107,11 +107,13 @@ class Command:
         name: What a person types.
         function: What typer runs.
         examples: Shown in its help and in the documentation.
+        events: Whether with ``--json`` it prints a line for each event.
     """
 
     name: str
     function: Callable[..., None]
     examples: tuple[Example, ...]
+    events: bool = False
 
     def about(self) -> str:
         """Return its description, one line for each paragraph, however the source is broken."""
@@ -266,7 +268,7 @@ def command(
         del run.__wrapped__
         name = function.__name__
         shown = [Example(f"tritonserver-jax {line}", about) for line, about in examples]
-        setattr(run, _ATTRIBUTE, Command(name.replace("_", "-"), run, tuple(shown)))
+        setattr(run, _ATTRIBUTE, Command(name.replace("_", "-"), run, tuple(shown), events))
         assert out.annotation is Output, f"{name}: the first parameter is the output"  # noqa: S101
         return run
 
@@ -315,7 +317,8 @@ def _run(
             if debug:
                 traceback.print_exc()
             if isinstance(error, (*_expected(), *expected)):
-                code, failure = ExitCode.FAILED, CommandFailedError(_in_words(error))
+                failure = _failure(error)
+                code = failure.code
             else:
                 code = ExitCode.FAULT
                 failure = CommandFailedError(
@@ -350,6 +353,21 @@ def _expected() -> tuple[type[Exception], ...]:
         UnknownReleaseError,
         VerificationError,
     )
+
+
+def _failure(error: Exception) -> CommandFailedError:
+    """Return an exception as a failure, its next step apart.
+
+    All messages of this project end with the next step, after a semicolon.
+    """
+    from tritonserver_jax.installation import ArtifactNotFoundError
+
+    words = _in_words(error)
+    message, _, remedy = words.rpartition("; ")
+    if not message or "\n" in words:
+        message, remedy = words, ""
+    kind = UsageError if isinstance(error, ArtifactNotFoundError) else CommandFailedError
+    return kind(message, remedy)
 
 
 def _in_words(error: Exception) -> str:

@@ -9,8 +9,15 @@ from typing import Annotated
 
 import typer
 
-from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
-from tritonserver_jax.cli.options import Artifact, PublicKey
+from tritonserver_jax.cli.command import CommandFailedError, Output, command
+from tritonserver_jax.cli.options import (
+    Artifact,
+    PublicKey,
+    ReleaseOption,
+    check_backends,
+    check_python,
+    check_release,
+)
 from tritonserver_jax.findings import Finding, Status, worst
 
 
@@ -42,8 +49,7 @@ def install(
         typer.Option(help="The Python for it; default: the first suitable one.", metavar="PATH"),
     ] = None,
     release: Annotated[
-        str | None,
-        typer.Option(help="The release that the artifact has to be for.", metavar="RELEASE"),
+        str | None, ReleaseOption("The release that the artifact has to be for.")
     ] = None,
     key: Annotated[Path | None, PublicKey] = None,
     check: Annotated[
@@ -65,12 +71,12 @@ def install(
     """
     from tritonserver_jax import installation
 
-    if not backends.is_dir():
-        raise UsageError(
-            f"--backends: expected the server's backend directory, found no folder {backends}",
-            "it is /opt/tritonserver/backends in a release image",
-        )
-    tarball = installation.find_artifact(artifact, release, say=out.progress)
+    check_backends(backends)
+    check_release(release)
+    check_python(python)
+    tarball = installation.find_artifact(
+        artifact, release, named_by="as an argument", say=out.progress
+    )
     found = out.findings(installation.check_artifact(tarball, release=release, public_key=key))
     _stop_if_bad(out, found)
     with installation.unpacked(tarball) as unpacked:
@@ -111,4 +117,9 @@ def _stop_if_bad(out: Output, found: list[Finding]) -> None:
     out.result(checks=[one.as_json() for one in found])
     if worst(found) is Status.FAIL:
         bad = next(one for one in found if one.status is Status.FAIL)
-        raise CommandFailedError(f"{bad.detail}. Nothing was installed", bad.remedy)
+        said = "; nothing was installed"
+        why = bad.detail.removesuffix(said)
+        message, step, remedy = why.rpartition("; ")
+        if bad.remedy or not step or "\n" in why:
+            message, remedy = why, bad.remedy
+        raise CommandFailedError(f"{message}{said}", remedy)
