@@ -128,11 +128,17 @@ def write_model(
     return version
 
 
+#: What large tensors in shared memory are served with: the client leaves them alone.
+LARGE_CONFIG: Final = (
+    'backend: "jax"\nparameters { key: "inputs_in_place" value { string_value: "true" } }\n'
+)
+
+
 def ours_repository(repository: Path, config: str = 'backend: "jax"\n') -> Path:
     """Write the network and the large model for this backend, and return the repository."""
     fresh(repository)
     write_model(repository, MLP, config=config, source=Path(mlp.__file__), params=True)
-    write_model(repository, LARGE, config='backend: "jax"\n', source=Path(large.__file__))
+    write_model(repository, LARGE, config=LARGE_CONFIG, source=Path(large.__file__))
     return repository
 
 

@@ -13,17 +13,25 @@ from typing import Any, Final
 
 from benchmarks.competitor_models import large, mlp
 from benchmarks.competitor_models.weights import bucket_of
-from benchmarks.competitors import LARGE, LARGE_ELEMENTS, MLP, fresh, serve, write_model
+from benchmarks.competitors import (
+    LARGE,
+    LARGE_CONFIG,
+    LARGE_ELEMENTS,
+    MLP,
+    fresh,
+    serve,
+    write_model,
+)
 from benchmarks.errors import BenchmarkError
 from benchmarks.workplace import Workplace
 from ci.process import ROOT
 from tritonserver_jax.tuning.perf_analyzer import Load
 
-#: With the parameter that switches the timers on.
-_CONFIG: Final = """\
-backend: "jax"
+#: The parameter that switches the timers on.
+_PHASE_TIMES: Final = """\
 parameters { key: "phase_times" value { string_value: "true" } }
 """
+_CONFIG: Final = f'backend: "jax"\n{_PHASE_TIMES}'
 _SAMPLE: Final = re.compile(r"^(\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
 
 
@@ -129,7 +137,8 @@ def measure_batches(
     repository = fresh(Path(work.directory, "models", "timed"))
     found = []
     write_model(repository, MLP, config=_CONFIG, source=Path(mlp.__file__), params=True)
-    write_model(repository, LARGE, config=_CONFIG, source=Path(large.__file__))
+    config = f"{LARGE_CONFIG}{_PHASE_TIMES}"
+    write_model(repository, LARGE, config=config, source=Path(large.__file__))
     loads = [Load(MLP, "grpc", concurrency, seconds) for concurrency in concurrencies]
     loads.append(Load(LARGE, "shm", 1, seconds, output_bytes=4 * LARGE_ELEMENTS))
     with serve(work, repository, work.backends) as running:

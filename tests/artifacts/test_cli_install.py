@@ -316,7 +316,7 @@ def test_ended_at_any_step_a_first_installation_is_whole_or_not_there(
         assert whole(backends / "jax"), number
         assert left_over(backends) == [], number
         shutil.rmtree(backends / "jax")
-    assert sum(status != 0 for status in ended) > len(ended) / 2
+    assert sum(status != 0 for status in ended) > 3  # it was ended, not only run
 
 
 @pytest.mark.slow
@@ -355,7 +355,7 @@ def test_ended_at_any_step_another_build_or_the_one_from_before_is_there(
         assert whole(backends / "jax"), number
         assert (backends / "jax" / "env" / "kept").is_file(), number
         assert left_over(backends) == [], number
-    assert sum(status != 0 for status in ended) > len(ended) / 2
+    assert sum(status != 0 for status in ended) > 3
 
 
 def test_told_to_end_it_puts_back_what_the_script_moved(

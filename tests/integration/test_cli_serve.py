@@ -48,6 +48,8 @@ class Serving:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # Where the tests run in the background, a signal from the keyboard is ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.out: list[str] = []
         self.err: list[str] = []

@@ -359,6 +359,15 @@ def test_memory_settings_reach_jax(backend: Backend, tmp_path: Path) -> None:
 # -- placement ------------------------------------------------------------------------------------
 
 
+def test_inputs_in_place(server: TritonServer, repository: Path, name: str) -> None:
+    """Its effect is in test_types and in the core's own tests; here a wrong value is refused."""
+    write_model(repository, name, LINEAR, params=PARAMS, config=config(inputs_in_place="always"))
+    with pytest.raises(
+        ServerError, match="'inputs_in_place': expected true or false, got 'always'"
+    ):
+        server.load_model(name)
+
+
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_phase_times(server: TritonServer, repository: Path, name: str, value: str) -> None:
     write_model(repository, name, LINEAR, params=PARAMS, config=config(phase_times=value))

@@ -238,20 +238,25 @@ def test_all_bit_patterns_of_bfloat16(
     assert data == bits.tobytes()
 
 
+@pytest.mark.parametrize("in_place", ["true", "false"])
 @pytest.mark.parametrize("dtype", ["FP32", "INT64", "BF16", "BOOL"])
-def test_large_inputs_are_used_where_they_are(
-    server: TritonServer, repository: Path, dtype: str
+def test_large_inputs_in_shared_memory(
+    server: TritonServer, repository: Path, dtype: str, in_place: str
 ) -> None:
     """In shared memory, without a copy where it is aligned; what was sent before never shows."""
     size = 2**18
-    model = f"large_{dtype}"
+    model = f"large_{dtype}_{in_place}"
     code = f"""
         SIGNATURE = {{"inputs": {{"x": ("{dtype}", [{size}])}}, "max_batch_size": 4}}
 
         def predict(params, x):
             return {{"same": x, "flipped": x[:, ::-1]}}
     """
-    write_model(repository, model, code)
+    config = (
+        'backend: "jax"\nparameters { key: "inputs_in_place" '
+        f'value {{ string_value: "{in_place}" }} }}\n'
+    )
+    write_model(repository, model, code, config=config)
     server.load_model(model)
     chance = np.random.default_rng(7)
     kind = np.dtype(DTYPES[dtype])

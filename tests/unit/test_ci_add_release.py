@@ -181,7 +181,8 @@ def test_what_derives_from_the_file_is_made_anew(tmp_path: Path) -> None:
     for name in (".devcontainer", "backend", "ci", "docs", "packaging"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, checkout / name, ignore=ignore)
-    shutil.copy(ROOT / "releases.toml", checkout)
+    for name in ("releases.toml", "pyproject.toml"):
+        shutil.copy(ROOT / name, checkout)
     facts = ["--server-version=2.99.0", "--ubuntu=24.04", "--python=3.12.3", "--backend-api=1.20"]
     command = [sys.executable, "-m", "ci.add_release", "26.09", *facts]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)

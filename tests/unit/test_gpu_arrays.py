@@ -164,16 +164,22 @@ def test_what_needs_its_inputs_on_the_host_takes_none_from_a_gpu(
 def test_without_a_reader_of_gpus_everything_goes_over_the_host(take: Take) -> None:
     instance = take(ADD, gpu_memory=False)
     assert instance.gpu == -1
+    assert instance.plan(1, [[2], [4]]).call_in_place is None
+
+
+def test_inputs_in_memory_of_the_host_are_used_there_where_the_model_says_so(take: Take) -> None:
+    instance = take(ADD, gpu_memory=False, inputs_in_place="true")
+    assert instance.gpu == -1
     plan = instance.plan(1, [[2], [4]])
-    assert plan.call_in_place is not None  # of the host: the device is a CPU in truth
+    assert plan.call_in_place is not None
     x, _memory = placed(np.array([[1, 2]], np.float32))
     y, _y_memory = placed(np.arange(4, dtype=np.int32).reshape(1, 4))
     lengths = plan.lengths[1]
     assert lengths is not None
     lengths[...] = 4
     assert np.asarray(plan.call_in_place([x, y], [])[1]).tolist() == [9]
-    instance._on_cpu = False
-    assert take(ADD, gpu_memory=False, donate="true").plan(1, [[2], [4]]).call_in_place is None
+    donating = take(ADD, gpu_memory=False, inputs_in_place="true", donate="true")
+    assert donating.plan(1, [[2], [4]]).call_in_place is None
 
 
 def test_postprocess_gets_host_arrays_of_what_was_run_on_the_gpu(take: Take) -> None:

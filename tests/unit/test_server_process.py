@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,8 +199,8 @@ def test_a_port_taken_in_the_meantime_costs_another_try(
         real = PortReservation.__init__
         tries: list[list[int]] = []
 
-        def first_on_a_taken_port(self: PortReservation, count: int) -> None:
-            real(self, count)
+        def first_on_a_taken_port(self: PortReservation, *arguments: Any) -> None:
+            real(self, *arguments)
             if not tries:
                 self.ports[0] = stolen
             tries.append(list(self.ports))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 __all__ = ["direct_call"]
 
@@ -53,7 +53,8 @@ def direct_call(
 def _is_plain(compiled: Any, arguments: Sequence[Any]) -> bool:
     inner = compiled._executable
     replicated = inner.unsafe_call
-    array_type = type(jnp.zeros(()))  # not jax.Array: keys of random numbers are such, too
+    # Not jax.Array: keys of random numbers are such, too.
+    array_type = type(jax.device_put(np.zeros(())))
     return bool(
         all(type(argument) is array_type for argument in arguments)
         and not jax.config.jax_debug_nans  # type: ignore[attr-defined]

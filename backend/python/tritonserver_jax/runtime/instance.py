@@ -141,7 +141,12 @@ class Instance:
         #: In which GPU's memory it takes inputs; -1: none.
         self.gpu = self._outputs_gpu if takes else -1
         self._takes_in_place = takes and (
-            self.gpu >= 0 or (self._on_cpu and programs.device == jax.devices("cpu")[0])
+            self.gpu >= 0
+            or (
+                predict.parameters.inputs_in_place
+                and self._on_cpu
+                and programs.device == jax.devices("cpu")[0]
+            )
         )
         self._doing = doing
         self._author = author

@@ -170,6 +170,15 @@ PARAMETERS: tuple[Parameter, ...] = (
         absolute_path,
     ),
     Parameter(
+        "inputs_in_place",
+        "Let XLA on a CPU read inputs of 256 KiB or more in the shared memory of the client, "
+        "without a copy. Only for clients that leave the memory as it is until the answer: to "
+        "shorten it during a run ends the server, and so does to unregister it before release "
+        "24.09.",
+        "true or false",
+        _bool,
+    ),
+    Parameter(
         "phase_times",
         "Time each phase of an execution, for the metric jax_phase_time: to see where a batch's "
         "time goes.",
@@ -194,6 +203,7 @@ class Parameters:
     xla_flags: Mapping[str, bool | str] = field(default_factory=dict)
     donate: bool = False
     compile_cache: Path | None = None
+    inputs_in_place: bool = False
     phase_times: bool = False
 
 
