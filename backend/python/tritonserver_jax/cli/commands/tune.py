@@ -116,13 +116,13 @@ def tune(
             f"{repository}: expected a folder that holds models, found none",
             "name the folder in which the folders of the models are",
         )
-    check_release(release)
-    check_python(python)
-    check_installed(backends, server)
     if protocol not in ("grpc", "http", "shm"):
         raise UsageError(f"--protocol: expected grpc, http or shm, got {protocol!r}")
     if backends is not None and artifact is not None:
-        raise UsageError("--artifact and --backends: expected one of them")
+        raise UsageError("--artifact and --backends: expected one of them", "leave one out")
+    check_release(release)
+    check_python(python)
+    check_installed(backends, server)
     options = Options(
         concurrency=concurrency,
         protocol=protocol,  # type: ignore[arg-type]  # one of the three
