@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,12 +19,13 @@ from tritonserver_jax import diagnosis
 from tritonserver_jax.cli.app import make_app
 from tritonserver_jax.cli.command import CommandFailedError, ExitCode, Output
 from tritonserver_jax.cli.commands import serve as serve_module
+from tritonserver_jax.cli.commands.install import _is_there
 from tritonserver_jax.cli.commands.serve import (
     control_mode,
     loaded_models,
     refused_models,
 )
-from tritonserver_jax.findings import Status
+from tritonserver_jax.findings import Finding, Status
 from tritonserver_jax.server import ServerError
 from tritonserver_jax.server.facts import server_facts
 from tritonserver_jax.server.log_lines import LogLine
@@ -218,6 +221,53 @@ def test_a_folder_that_is_no_backend_directory(name: str, tmp_path: Path) -> Non
     assert "expected the folder that holds the backends" not in err
 
 
+def test_what_is_there_already_is_not_installed_again() -> None:
+    backend = Finding("backend", Status.OK, "already installed: it in there")
+    environment = Finding("environment", Status.OK, "can be made: there")
+    ready = Finding("environment", Status.OK, "up to date: there")
+    assert _is_there([backend], with_env=False)
+    assert not _is_there([backend], with_env=True)
+    assert not _is_there([backend, environment], with_env=True)
+    assert _is_there([backend, ready], with_env=True)
+    assert not _is_there([ready], with_env=False)
+
+
+def unpacked_script(folder: Path) -> Path:
+    """The install.sh of the least that it takes for a tarball."""
+    (folder / "lib").mkdir(parents=True)
+    (folder / "lib" / "libtriton_jax.so").touch()
+    info = '{\n  "project_version": "1",\n  "release": "24.10",\n  "server_version": "2.51.0"\n}\n'
+    (folder / "BUILD_INFO.json").write_text(info, encoding="utf-8")
+    lines = []
+    for name in ("BUILD_INFO.json", "lib/libtriton_jax.so"):
+        digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        lines.append(f"{digest}  {name}\n")
+    (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+    (folder / "scripts").mkdir()
+    source = ROOT / "packaging" / "scripts" / "install.sh"
+    return Path(shutil.copy2(source, folder / "scripts" / "install.sh"))
+
+
+def test_the_script_refuses_the_same_folders(tmp_path: Path) -> None:
+    script = unpacked_script(tmp_path / "jax")
+    backends = tmp_path / "triton" / "backends"
+    other = backends / "onnx"
+    other.mkdir(parents=True)
+    (backends / "jax").mkdir()
+    (other / "libtriton_onnx.so").touch()
+    for wrong in (backends / "jax", other, backends.parent):
+        command = ["bash", script, "--backends", wrong]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stdout
+        assert done.stderr.endswith(f"; use --backends {backends}\n")
+    (backends / "jax").rmdir()
+    done = subprocess.run(
+        ["bash", script, "--backends", backends], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (backends / "jax" / "libtriton_jax.so").is_file()
+
+
 def test_install_does_not_advise_an_option_that_it_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,8 +322,16 @@ def test_a_machine_is_told_of_wrong_usage(arguments: list[str], said: str) -> No
 
 
 def test_the_next_step_of_an_exception_is_apart() -> None:
-    from tritonserver_jax.cli.command import _failure
+    from tritonserver_jax.cli.command import _failure, next_step_of
 
+    assert next_step_of(
+        "no Python.\n  Tried: a\n  What may help: apt-get install it\n  or b\nend"
+    ) == (
+        "no Python.\n  Tried: a\nend",
+        "apt-get install it or b",
+    )
+    assert next_step_of("first; second\nthird") == ("first; second\nthird", "")
+    assert next_step_of("bad") == ("bad", "")
     failure = _failure(ServerError("port 1: expected a free one, it is taken; choose another"))
     assert failure.message == "port 1: expected a free one, it is taken"
     assert failure.remedy == "choose another"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import json
 import os
 import shlex
@@ -34,6 +35,7 @@ __all__ = [
     "UsageError",
     "command",
     "command_of",
+    "next_step_of",
 ]
 
 _ATTRIBUTE: Final = "__tritonserver_jax_command__"
@@ -356,18 +358,28 @@ def _expected() -> tuple[type[Exception], ...]:
 
 
 def _failure(error: Exception) -> CommandFailedError:
-    """Return an exception as a failure, its next step apart.
-
-    All messages of this project end with the next step, after a semicolon.
-    """
+    """Return an exception as a failure, its next step apart."""
     from tritonserver_jax.installation import ArtifactNotFoundError
 
-    words = _in_words(error)
-    message, _, remedy = words.rpartition("; ")
-    if not message or "\n" in words:
-        message, remedy = words, ""
+    message, remedy = next_step_of(_in_words(error))
     kind = UsageError if isinstance(error, ArtifactNotFoundError) else CommandFailedError
     return kind(message, remedy)
+
+
+def next_step_of(words: str) -> tuple[str, str]:
+    """Take a message and its next step apart.
+
+    All messages of this project end with the next step, after a semicolon, or in lines that begin
+    with "What may help".
+    """
+    message, _, more = words.partition("\n  What may help: ")
+    if more:
+        first, *lines = more.split("\n")
+        going_on = list(itertools.takewhile(lambda line: line.startswith(" "), lines))
+        step = " ".join([first, *(line.strip() for line in going_on)])
+        return "\n".join([message, *lines[len(going_on) :]]), step
+    message, _, step = words.rpartition("; ")
+    return (message, step) if message and "\n" not in words else (words, "")
 
 
 def _in_words(error: Exception) -> str:

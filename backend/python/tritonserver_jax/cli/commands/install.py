@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tritonserver_jax.cli.command import CommandFailedError, Output, command
+from tritonserver_jax.cli.command import CommandFailedError, Output, command, next_step_of
 from tritonserver_jax.cli.options import (
     Artifact,
     PublicKey,
@@ -19,6 +19,9 @@ from tritonserver_jax.cli.options import (
     check_release,
 )
 from tritonserver_jax.findings import Finding, Status, worst
+
+#: How the scripts begin what they say of something that is there already.
+_DONE = ("already installed", "up to date")
 
 
 @command(
@@ -99,6 +102,10 @@ def install(
             release=unpacked.release,
             backend=str(backends / "jax"),
         )
+        # What an interrupted installation has left there, the script puts in order.
+        if _is_there(found, with_env=with_env) and not any(backends.glob(".jax.*")):
+            out.line(f"nothing to do: {unpacked.describe()} is in {backends / 'jax'} already")
+            return
         if check:
             out.line(f"{unpacked.describe()} can be installed in {backends / 'jax'}")
             return
@@ -113,13 +120,17 @@ def install(
         out.line(f"installed: {unpacked.describe()} in {installed}")
 
 
+def _is_there(found: list[Finding], *, with_env: bool) -> bool:
+    """Whether what the scripts found is all that is to be installed."""
+    done = {one.name for one in found if one.detail.startswith(_DONE)}
+    return done >= ({"backend", "environment"} if with_env else {"backend"})
+
+
 def _stop_if_bad(out: Output, found: list[Finding]) -> None:
     out.result(checks=[one.as_json() for one in found])
     if worst(found) is Status.FAIL:
         bad = next(one for one in found if one.status is Status.FAIL)
         said = "; nothing was installed"
         why = bad.detail.removesuffix(said)
-        message, step, remedy = why.rpartition("; ")
-        if bad.remedy or not step or "\n" in why:
-            message, remedy = why, bad.remedy
+        message, remedy = (why, bad.remedy) if bad.remedy else next_step_of(why)
         raise CommandFailedError(f"{message}{said}", remedy)

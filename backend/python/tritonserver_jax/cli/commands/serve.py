@@ -81,7 +81,7 @@ def serve(
     server_options: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- OPTIONS]", help="More options of tritonserver.", show_default=False
+            metavar="-- OPTIONS", help="More options of tritonserver.", show_default=False
         ),
     ] = None,
     release: Annotated[
