@@ -256,13 +256,16 @@ def test_the_script_refuses_the_same_folders(tmp_path: Path) -> None:
     (backends / "jax").mkdir()
     (other / "libtriton_onnx.so").touch()
     for wrong in (backends / "jax", other, backends.parent):
-        command = ["bash", script, "--backends", wrong]
+        command = ["bash", str(script), "--backends", str(wrong)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1, done.stdout
         assert done.stderr.endswith(f"; use --backends {backends}\n")
     (backends / "jax").rmdir()
     done = subprocess.run(
-        ["bash", script, "--backends", backends], capture_output=True, text=True, check=False
+        ["bash", str(script), "--backends", str(backends)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert (backends / "jax" / "libtriton_jax.so").is_file()
