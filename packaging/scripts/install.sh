@@ -102,6 +102,13 @@ done <"$ROOT/SHA256SUMS"
 [[ -d $backends ]] || die "$backends: expected the server's backend directory, found none; it is /opt/tritonserver/backends in a release image"
 [[ -w $backends && -x $backends ]] || die "$backends: expected to be allowed to write there; run as its owner"
 backends=$(cd -- "$backends" && pwd -P)
+# A backend's own folder, or the server's, would get a backend that no server looks for.
+if compgen -G "$backends/libtriton_*.so" >/dev/null || [[ -f $backends/BUILD_INFO.json || $backends == */backends/jax ]]; then
+    die "$backends: expected the folder that holds the backends, got one backend's; use --backends ${backends%/*}"
+fi
+if [[ -d $backends/backends || -f $backends/bin/tritonserver ]]; then
+    die "$backends: expected the folder that holds the backends, got the server's; use --backends $backends/backends"
+fi
 target=$backends/jax
 stage=$backends/.jax.new.$$
 old=$backends/.jax.old.$$
@@ -218,7 +225,10 @@ fi
 
 make_env() { "$1/scripts/setup_env.sh" --env "$target/env" ${python:+--python "$python"} "${@:2}"; }
 if [[ $with_env == yes ]]; then
-    make_env "$ROOT" --check || die "its Python environment cannot be made (above); nothing was installed"
+    # When it is made, that says the same again.
+    if [[ $check == yes ]]; then exec 7>&1; else exec 7>/dev/null; fi
+    make_env "$ROOT" --check >&7 || die "its Python environment cannot be made (above); nothing was installed"
+    exec 7>&-
 fi
 if [[ $check == yes ]]; then
     [[ $installed == yes ]] || say "can be installed: $new in $target"

@@ -94,7 +94,7 @@ for index in "${!requirements[@]}"; do
 done
 
 if [[ -n $python ]]; then
-    python=$(type -P -- "$python") || die "--python: expected an executable, found none of that name"
+    python=$(type -P -- "$python") || die "--python: expected an executable, found none called $python; give the path of a Python, or leave it out for the first suitable one"
 fi
 
 # What leaks in from the caller's shell must not reach the new environment.

@@ -91,5 +91,5 @@ def test_without_an_artifact_it_says_where_to_get_one(installed: Path, tmp_path:
     (tmp_path / "models" / "a").mkdir(parents=True)
     done = run(installed, "serve", str(tmp_path / "models"), "--release", "24.10")
     assert done.returncode == 1
-    assert "The compiled backend is in an artifact" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert "the compiled backend is in an artifact" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 2  # the next step is the second

@@ -149,7 +149,7 @@ def completing(shell: str) -> dict[str, str]:
         (["verify"], "PATH"),
         (["verify", "/no/such/file"], "/no/such/file: expected an artifact"),
         (["verify", str(ROOT), "--sha256", "0"], "--sha256: expected with one artifact"),
-        (["doctor", "--backends", "/no/such"], "--backends: expected a folder, found none"),
+        (["doctor", "--backends", "/no/such"], "found no folder /no/such"),
         (["serve", "/no/such"], "/no/such: expected a folder that holds models, found none"),
         (["install", "--backends", "/no/such"], "found no folder /no/such"),
     ],
@@ -174,8 +174,8 @@ def test_an_artifact_that_is_nowhere_is_explained(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.FAILED
     answer = json.loads(done.stdout)
     assert (answer["ok"], answer["exit_code"]) == (False, 1)
-    assert "from https://example.org/releases" in answer["error"]["message"]
-    assert "--artifact or $TRITONSERVER_JAX_ARTIFACT" in answer["error"]["message"]
+    assert "from https://example.org/releases" in answer["error"]["remedy"]
+    assert "as an argument or in $TRITONSERVER_JAX_ARTIFACT" in answer["error"]["remedy"]
 
 
 # -- what a command may do -------------------------------------------------------------------------

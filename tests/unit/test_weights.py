@@ -18,6 +18,7 @@ import ml_dtypes
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from flax import linen as nn
 from flax import nnx
 from safetensors.numpy import save, save_file
 
@@ -25,6 +26,7 @@ from tritonserver_jax.repository import save_params, save_safetensors
 from tritonserver_jax.runtime import weights
 from tritonserver_jax.runtime.author import LoadContext
 from tritonserver_jax.runtime.errors import BackendError
+from tritonserver_jax.runtime.program import MissingParams
 
 PARAMS: dict[str, Any] = {
     "dense": {"kernel": np.arange(6, dtype=np.float32).reshape(2, 3), "bias": np.ones(3, np.int8)},
@@ -82,6 +84,38 @@ def test_there_need_not_be_any(tmp_path: Path) -> None:
     assert found.missing == (
         f"there is no params.msgpack, params.safetensors or params.orbax in {tmp_path}"
     )
+
+
+@pytest.mark.parametrize("maker", ["train.py", "make.py"])
+def test_what_makes_missing_weights_is_named(tmp_path: Path, maker: str) -> None:
+    version = tmp_path / "mine" / "1"
+    version.mkdir(parents=True)
+    (tmp_path / "mine" / maker).touch()
+    says = f"; {tmp_path / 'mine' / maker} makes it"
+    assert weights.load_default(version).missing.endswith(says)
+    assert refusal(lambda: weights.load_orbax(version / "params.orbax")).endswith(says)
+    assert refusal(lambda: weights.load_msgpack(version / "params.msgpack")).endswith(says)
+    assert refusal(lambda: weights.load_safetensors(version / "a.safetensors")).endswith(says)
+
+
+def test_a_flax_model_without_weights_says_which_file_it_wants() -> None:
+    missing = MissingParams("there is no params.msgpack in 1; train.py makes it")
+    network = nn.Dense(2)
+    said = refusal(lambda: network.apply({"params": missing}, np.ones((1, 2), np.float32)))
+    assert said == "predict uses its parameters, but there is no params.msgpack in 1; " + (
+        "train.py makes it"
+    )
+    for use in (
+        lambda: missing["a"],
+        lambda: missing.items(),
+        lambda: dict(missing),
+        lambda: {**missing},
+        lambda: bool(missing),
+        lambda: missing.kernel,
+        lambda: np.ones(2) @ missing,
+        lambda: "a" in missing,
+    ):
+        assert refusal(use).startswith("predict uses its parameters")
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def _server(place: Place, cache: Path) -> tuple[ServerFacts | None, list[Finding
     if place.backends is not None:
         facts = server_facts(place.backends.resolve().parent)
         if facts.executable is not None:
-            return facts, [Finding("server", Status.OK, f"{facts.executable}: {facts.describe()}")]
+            return facts, [_of_server(facts)]
     others = [server_facts(root) for root in find_servers(cache)]
     release = _release_of(place)
     fitting = [one for one in others if release in {known.release for known in one.releases}]
@@ -182,8 +182,19 @@ def _server(place: Place, cache: Path) -> tuple[ServerFacts | None, list[Finding
         ]
     chosen = (fitting or others)[-1]
     more = "" if len(others) == 1 else f"; and {len(others) - 1} more"
-    said = f"{chosen.executable}: {chosen.describe()}{more}"
-    return chosen if fitting else None, [Finding("server", Status.OK, said)]
+    return chosen if fitting else None, [_of_server(chosen, more)]
+
+
+def _of_server(facts: ServerFacts, more: str = "") -> Finding:
+    said = f"{facts.executable}: {facts.describe()}{more}"
+    if facts.library is None:
+        return Finding(
+            "server",
+            Status.WARN,
+            f"{said}; {facts.trouble}, without which it does not start",
+            "install the server whole, as its image or wheel has it",
+        )
+    return Finding("server", Status.OK, said)
 
 
 def _release_of(place: Place) -> str | None:
@@ -424,6 +435,9 @@ def _port(port: int, what: str) -> Finding:
         server = _server_at(port) if what == "HTTP" else None
         if server is not None:
             return Finding(name, Status.NOTE, f"a tritonserver {server} answers there ({what})")
+        if (pid := _triton_with(port)) is not None:
+            said = f"tritonserver (process {pid}) has it ({what})"
+            return Finding(name, Status.NOTE, said)
         return Finding(
             name,
             Status.WARN,
@@ -431,6 +445,32 @@ def _port(port: int, what: str) -> Finding:
             "end that process (ss -ltnp says which), or give tritonserver another port",
         )
     return Finding(name, Status.OK, f"free ({what})")
+
+
+def _triton_with(port: int) -> int | None:
+    """Return the process of a tritonserver that listens at a port; None where it is another's.
+
+    Linux tells the owner of a socket only of one's own processes; root sees all.
+    """
+    listening = "0A"
+    sockets = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        try:
+            rows = [line.split() for line in table.read_text(encoding="ascii").splitlines()[1:]]
+        except OSError:
+            continue
+        for row in rows:
+            if row[3] == listening and int(row[1].rpartition(":")[2], 16) == port:
+                sockets.add(f"socket:[{row[9]}]")
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "comm").read_text(encoding="utf-8").strip() != "tritonserver":
+                continue
+            if any(str(one.readlink()) in sockets for one in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:  # it has ended, or is another user's
+            continue
+    return None
 
 
 def _server_at(port: int) -> str | None:

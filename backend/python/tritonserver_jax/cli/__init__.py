@@ -13,6 +13,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; what the wheel's console script calls."""
-    from tritonserver_jax.cli.app import make_app
+    import sys
 
-    make_app()(prog_name="tritonserver-jax")
+    from tritonserver_jax.cli.app import run
+
+    sys.exit(run(sys.argv[1:]))

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import pkgutil
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from tritonserver_jax import __version__
 from tritonserver_jax.cli import commands
-from tritonserver_jax.cli.command import Command, command_of
+from tritonserver_jax.cli.command import Command, Output, UsageError, command_of
 
-__all__ = ["find_commands", "make_app"]
+__all__ = ["find_commands", "make_app", "run"]
 
 
 def find_commands() -> list[Command]:
@@ -61,3 +63,32 @@ def make_app() -> typer.Typer:
     for one in find_commands():
         app.command(one.name, help=one.about(), epilog=one.epilog())(one.function)
     return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line, and return the exit code.
+
+    Args:
+        arguments: What comes after the name of the program.
+    """
+    app, own = make_app(), list(itertools.takewhile(lambda word: word != "--", arguments))
+    if "--json" not in own:
+        app(list(arguments), prog_name="tritonserver-jax")
+        return 0  # never: it exits
+    # What typer refuses is told to a machine, too.
+    try:
+        code = app(list(arguments), prog_name="tritonserver-jax", standalone_mode=False)
+    except Exception as error:
+        if not isinstance(error, typer.BadParameter.__mro__[1]):  # click's UsageError
+            raise
+        named = next((one for one in find_commands() if one.name in own[:1]), None)
+        out = Output(as_json=True)
+        name = "" if named is None else f" {named.name}"
+        failure = UsageError(
+            error.format_message(),  # type: ignore[attr-defined]
+            f"see tritonserver-jax{name} --help",
+        )
+        out.error(failure)
+        out.close(failure.code, failure, events=named is not None and named.events)
+        return int(failure.code)
+    return int(code or 0)

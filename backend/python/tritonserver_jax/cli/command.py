@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import json
 import os
 import shlex
@@ -34,6 +35,7 @@ __all__ = [
     "UsageError",
     "command",
     "command_of",
+    "next_step_of",
 ]
 
 _ATTRIBUTE: Final = "__tritonserver_jax_command__"
@@ -107,11 +109,13 @@ class Command:
         name: What a person types.
         function: What typer runs.
         examples: Shown in its help and in the documentation.
+        events: Whether with ``--json`` it prints a line for each event.
     """
 
     name: str
     function: Callable[..., None]
     examples: tuple[Example, ...]
+    events: bool = False
 
     def about(self) -> str:
         """Return its description, one line for each paragraph, however the source is broken."""
@@ -266,7 +270,7 @@ def command(
         del run.__wrapped__
         name = function.__name__
         shown = [Example(f"tritonserver-jax {line}", about) for line, about in examples]
-        setattr(run, _ATTRIBUTE, Command(name.replace("_", "-"), run, tuple(shown)))
+        setattr(run, _ATTRIBUTE, Command(name.replace("_", "-"), run, tuple(shown), events))
         assert out.annotation is Output, f"{name}: the first parameter is the output"  # noqa: S101
         return run
 
@@ -315,7 +319,8 @@ def _run(
             if debug:
                 traceback.print_exc()
             if isinstance(error, (*_expected(), *expected)):
-                code, failure = ExitCode.FAILED, CommandFailedError(_in_words(error))
+                failure = _failure(error)
+                code = failure.code
             else:
                 code = ExitCode.FAULT
                 failure = CommandFailedError(
@@ -350,6 +355,31 @@ def _expected() -> tuple[type[Exception], ...]:
         UnknownReleaseError,
         VerificationError,
     )
+
+
+def _failure(error: Exception) -> CommandFailedError:
+    """Return an exception as a failure, its next step apart."""
+    from tritonserver_jax.installation import ArtifactNotFoundError
+
+    message, remedy = next_step_of(_in_words(error))
+    kind = UsageError if isinstance(error, ArtifactNotFoundError) else CommandFailedError
+    return kind(message, remedy)
+
+
+def next_step_of(words: str) -> tuple[str, str]:
+    """Take a message and its next step apart.
+
+    All messages of this project end with the next step, after a semicolon, or in lines that begin
+    with "What may help".
+    """
+    message, _, more = words.partition("\n  What may help: ")
+    if more:
+        first, *lines = more.split("\n")
+        going_on = list(itertools.takewhile(lambda line: line.startswith(" "), lines))
+        step = " ".join([first, *(line.strip() for line in going_on)])
+        return "\n".join([message, *lines[len(going_on) :]]), step
+    message, _, step = words.rpartition("; ")
+    return (message, step) if message and "\n" not in words else (words, "")
 
 
 def _in_words(error: Exception) -> str:

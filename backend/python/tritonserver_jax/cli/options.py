@@ -3,13 +3,25 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any, Final
 
 import typer
 
+from tritonserver_jax.cli.command import UsageError
 from tritonserver_jax.variables import ARTIFACT
 
-__all__ = ["Artifact", "ArtifactOption", "PublicKey"]
+__all__ = [
+    "Artifact",
+    "ArtifactOption",
+    "PublicKey",
+    "ReleaseOption",
+    "check_backends",
+    "check_installed",
+    "check_python",
+    "check_release",
+]
 
 _ARTIFACT_HELP: Final = (
     "The artifact: a tritonserver-jax-*.tar.gz, a folder that holds one, or a URL that ends in "
@@ -31,3 +43,97 @@ PublicKey: Final[Any] = typer.Option(
     exists=True,
     dir_okay=False,
 )
+
+
+def _releases(incomplete: str) -> list[str]:
+    """Return what the shell can complete a release to."""
+    from tritonserver_jax.releases import load_releases
+
+    return [name for name in load_releases() if name.startswith(incomplete)]
+
+
+def ReleaseOption(text: str) -> Any:  # noqa: N802  what an option is declared with
+    """Return the option ``--release``.
+
+    Args:
+        text: What it is for.
+    """
+    return typer.Option("--release", help=text, metavar="RELEASE", autocompletion=_releases)
+
+
+def check_release(release: str | None) -> None:
+    """Refuse the name of a release that there is not.
+
+    Raises:
+        UsageError: It is unknown; says which are known.
+    """
+    from tritonserver_jax.releases import UnknownReleaseError, find_release
+
+    if release is None:
+        return
+    try:
+        find_release(release)
+    except UnknownReleaseError as error:
+        message, _, remedy = str(error.args[0]).rpartition("; ")
+        raise UsageError(f"--{message}", remedy) from error
+
+
+def check_python(python: str | None) -> None:
+    """Refuse a Python that is not there.
+
+    Raises:
+        UsageError: No program has that name or path.
+    """
+    if python is not None and shutil.which(python) is None:
+        raise UsageError(
+            f"--python: expected a program, found none called {python}",
+            "leave it out for the first suitable one, or give the path of a Python",
+        )
+
+
+def check_backends(folder: Path) -> None:
+    """Refuse a folder that is no backend directory, but lies above or below one.
+
+    Raises:
+        UsageError: It is not there, is a backend's own folder or holds the backend directory; says
+            which folder is meant.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            f"--backends: expected the server's backend directory, found no folder {folder}",
+            "it is /opt/tritonserver/backends in a release image",
+        )
+    place = folder.resolve()
+    own = any(place.glob("libtriton_*.so")) or (place / "BUILD_INFO.json").is_file()
+    if own or (place.name, place.parent.name) == ("jax", "backends"):
+        raise UsageError(
+            f"--backends: expected the folder that holds the backends, got one backend's: {folder}",
+            f"use --backends {place.parent}",
+        )
+    below = place / "backends"
+    if below.is_dir() or (place / "bin" / "tritonserver").is_file():
+        raise UsageError(
+            f"--backends: expected the folder that holds the backends, got the server's: {folder}",
+            f"use --backends {below}",
+        )
+
+
+def check_installed(backends: Path | None, server: Path | None) -> None:
+    """Refuse to serve with a backend or a server that is not there.
+
+    Raises:
+        UsageError: Says what is expected in which folder.
+    """
+    if backends is not None:
+        check_backends(backends)
+        if not (backends / "jax" / "libtriton_jax.so").is_file():
+            raise UsageError(
+                f"--backends: expected the backend in {backends / 'jax'}, found no "
+                "libtriton_jax.so there",
+                f"install it with `tritonserver-jax install --backends {backends} --with-env`",
+            )
+    if server is not None and not (server / "bin" / "tritonserver").is_file():
+        raise UsageError(
+            f"--server: expected a server, found no {server / 'bin' / 'tritonserver'}",
+            "it is /opt/tritonserver in a release image; leave it out to have one downloaded",
+        )

@@ -10,7 +10,7 @@ a shell cannot look at, and turns the script's errors into exceptions.
 """
 
 from tritonserver_jax.installation.checks import check_artifact, check_libraries, check_server
-from tritonserver_jax.installation.errors import InstallationError
+from tritonserver_jax.installation.errors import ArtifactNotFoundError, InstallationError
 from tritonserver_jax.installation.install import (
     Unpacked,
     check_scripts,
@@ -21,6 +21,7 @@ from tritonserver_jax.installation.install import (
 from tritonserver_jax.installation.source import find_artifact
 
 __all__ = [
+    "ArtifactNotFoundError",
     "InstallationError",
     "Unpacked",
     "check_artifact",

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
-__all__ = ["InstallationError"]
+__all__ = ["ArtifactNotFoundError", "InstallationError"]
 
 
 class InstallationError(RuntimeError):
     """An artifact was not found, or could not be installed; the message says why."""
+
+
+class ArtifactNotFoundError(InstallationError):
+    """What was named as an artifact is none, or is not there; the message says why."""

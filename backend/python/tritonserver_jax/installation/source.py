@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from tritonserver_jax.artifacts.archives import MAXIMUM_BYTES
 from tritonserver_jax.artifacts.layout import TARBALL_NAME
-from tritonserver_jax.installation.errors import InstallationError
+from tritonserver_jax.installation.errors import ArtifactNotFoundError, InstallationError
 from tritonserver_jax.server.distribution import default_cache_directory
 from tritonserver_jax.variables import ARTIFACT, RELEASES_PAGE
 
@@ -40,6 +40,7 @@ def find_artifact(
     given: str | None,
     release: str | None,
     *,
+    named_by: str = "with --artifact",
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
     cache: Path | None = None,
@@ -51,6 +52,7 @@ def find_artifact(
         given: A file, a folder that holds it, or a URL with ``#sha256=`` and the hash; by default
             ``$TRITONSERVER_JAX_ARTIFACT``, else what lies in ``dist`` of the folder.
         release: The release that it is for, to choose among several; any when not given.
+        named_by: How a caller names one, for messages.
         env: The environment, by default this one's.
         folder: Where ``dist`` is looked for, by default the working directory.
         cache: Where downloads are kept, by default the project's cache.
@@ -68,15 +70,17 @@ def find_artifact(
             return found[0]
         if found:
             raise _several(dist, found)
-        raise InstallationError(_where_to_get_one(release, env))
+        where = _where_to_get_one(release, env, named_by)
+        raise InstallationError(f"no artifact is named, and {dist} has none: {where}")
     if re.match(r"[a-z][a-z0-9+.-]*://", wanted):
         return _download(wanted, default_cache_directory(env) if cache is None else cache, say)
     path = Path(wanted).expanduser()
     if path.is_file():
         return path
     if not path.is_dir():
-        raise InstallationError(
-            f"{wanted}: expected a tarball, a folder that holds one, or a URL, found nothing there"
+        raise ArtifactNotFoundError(
+            f"{wanted}: expected a tarball, a folder that holds one, or a URL, found nothing "
+            f"there; check the path, or leave it out for what is in ./dist"
         )
     found = _in_folder(path, release)
     if len(found) != 1:
@@ -85,7 +89,7 @@ def find_artifact(
         which = "" if release is None else f" for release {release}"
         raise InstallationError(
             f"{path}: expected tritonserver-jax-*.tar.gz{which} there or in a folder of the "
-            f"release there, found none. {_where_to_get_one(release, env)}"
+            f"release there, found none: {_where_to_get_one(release, env, named_by)}"
         )
     return found[0]
 
@@ -105,14 +109,14 @@ def _several(folder: Path, found: list[Path]) -> InstallationError:
     )
 
 
-def _where_to_get_one(release: str | None, env: Mapping[str, str]) -> str:
+def _where_to_get_one(release: str | None, env: Mapping[str, str], named_by: str) -> str:
     which = "of the server's release" if release is None else f"for release {release}"
     page = releases_page(env)
     where = "the project's releases page" if page is None else page
     return (
-        f"The compiled backend is in an artifact, tritonserver-jax-*.tar.gz {which}: download it "
+        f"the compiled backend is in an artifact, tritonserver-jax-*.tar.gz {which}; download it "
         f"from {where}, or make it in a checkout (./ci/nox -s package-{release or 'RELEASE'}), and "
-        f"name it with --artifact or ${ARTIFACT}"
+        f"name it {named_by} or in ${ARTIFACT}"
     )
 
 
@@ -135,17 +139,22 @@ def _download(url: str, cache: Path, say: Callable[[str], None]) -> Path:
     """Return the file of a URL, from the cache when it is there."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
-        raise InstallationError(f"{url}: expected http:// or https://, got {parts.scheme}://")
+        raise ArtifactNotFoundError(
+            f"{url}: expected http:// or https://, got {parts.scheme}://; download it, and name "
+            "the file"
+        )
     match = _FRAGMENT.fullmatch(parts.fragment)
     if match is None:
-        raise InstallationError(
+        raise ArtifactNotFoundError(
             f"{url}: expected #sha256= and 64 hexadecimal digits at its end, so that what comes "
-            "can be told from what should; SHA256SUMS of the release has them"
+            "can be told from what should; take them from SHA256SUMS of the release"
         )
     digest = match[1].lower()
     name = parts.path.rsplit("/", 1)[-1]
     if not TARBALL_NAME.fullmatch(name):
-        raise InstallationError(f"{url}: expected the URL of a tritonserver-jax-*.tar.gz")
+        raise ArtifactNotFoundError(
+            f"{url}: expected the URL of a tritonserver-jax-*.tar.gz; see the releases page"
+        )
     target = cache / "artifacts" / digest / name
     if target.is_file() and _sha256(target) == digest:
         return target

@@ -214,8 +214,11 @@ class Predict:
             yield
 
 
-class MissingParams(Mapping[str, Any]):
-    """What ``predict`` gets as parameters where there are none: to use it is an error in words."""
+class MissingParams(dict[str, Any]):
+    """What ``predict`` gets as parameters where there are none: to use it is an error in words.
+
+    A dict, because flax refuses any other kind of parameters in words of its own.
+    """
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -224,6 +227,7 @@ class MissingParams(Mapping[str, Any]):
         refuse(f"predict uses its parameters, but {self._reason}", Code.NOT_FOUND)
 
     __getitem__ = __iter__ = __len__ = __contains__ = __call__ = _refuse
+    keys = values = items = get = copy = pop = setdefault = __or__ = __ror__ = _refuse
     __array__ = __jax_array__ = __matmul__ = __rmatmul__ = __mul__ = __rmul__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = _refuse
 

@@ -25,6 +25,8 @@ ORBAX_DIRECTORY = "params.orbax"
 
 # What JAX has in its 64-bit mode only.
 _WIDE = ("float64", "int64", "uint64", "complex128")
+#: Scripts that write a model's weights, by the names that the examples use.
+_MAKERS = ("train.py", "make.py")
 _GIT_LFS = b"version https://git-lfs"
 _ORBAX_TREE = "_METADATA"
 _ORBAX_STEP = "_CHECKPOINT_METADATA"
@@ -84,7 +86,16 @@ def _missing(directory: Path) -> str:
             f"{directory} holds {unfinished[0]}, an Orbax checkpoint whose saving was not "
             f"finished; wait for it (wait_until_finished), or save it again as {ORBAX_DIRECTORY}"
         )
-    return f"there is no {MSGPACK_FILE}, {SAFETENSORS_FILE} or {ORBAX_DIRECTORY} in {directory}"
+    kinds = f"{MSGPACK_FILE}, {SAFETENSORS_FILE} or {ORBAX_DIRECTORY}"
+    return f"there is no {kinds} in {directory}{_made_by(directory)}"
+
+
+def _made_by(directory: Path) -> str:
+    """What makes the weights, where the model says so: a script beside its config.pbtxt."""
+    for name in _MAKERS:
+        if (directory.parent / name).is_file():
+            return f"; {directory.parent / name} makes it"
+    return ""
 
 
 def load_msgpack(path: Path, target: Any = None) -> Any:
@@ -206,7 +217,7 @@ def _orbax_tree(path: Path) -> Path:
                 "it (wait_until_finished), or save it again",
                 Code.NOT_FOUND,
             )
-        refuse(f"there is no Orbax checkpoint {path}", Code.NOT_FOUND)
+        refuse(f"there is no Orbax checkpoint {path}{_made_by(path.parent)}", Code.NOT_FOUND)
     for directory in (path, *sorted(entry for entry in path.iterdir() if entry.is_dir())):
         _check_finished(directory)
     if (path / _ORBAX_TREE).is_file():
@@ -278,7 +289,8 @@ def _check_file(path: Path) -> None:
         with path.open("rb") as file:
             begin = file.read(len(_GIT_LFS))
     except OSError as error:
-        refuse(f"cannot read {path}: {error.strerror}", Code.NOT_FOUND)
+        made_by = "" if path.exists() else _made_by(path.parent)
+        refuse(f"cannot read {path}: {error.strerror}{made_by}", Code.NOT_FOUND)
     if begin == _GIT_LFS:
         refuse(f"{path} is a Git LFS pointer and not the file itself; run git lfs pull")
 

@@ -137,7 +137,10 @@ def _version(root: Path, env: Mapping[str, str]) -> tuple[str | None, str]:
         if release is not None:
             return release.server_version, "$NVIDIA_TRITON_SERVER_VERSION"
     # One that was unpacked from a wheel: what unpacked it wrote down which wheel.
-    marker = root.parents[len(SERVER_FOLDER.parts) - 1] / MARKER
+    above = list(root.parents)[len(SERVER_FOLDER.parts) - 1 :]
+    if not above:
+        return None, ""
+    marker = above[0] / MARKER
     try:
         wheel = json.loads(marker.read_text(encoding="utf-8"))["wheel"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -73,7 +73,9 @@ class PortReservation:
 
     def _take(self, directory: Path, count: int, wanted: Sequence[int]) -> None:
         if len(set(wanted)) != count:
-            raise ServerError(f"ports: expected {count} different ones, got {list(wanted)}")
+            raise ServerError(
+                f"ports: expected {count} different ones, got {list(wanted)}; choose others"
+            )
         for port in wanted:
             before = len(self.ports)
             self._try(directory, port)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
+from tritonserver_jax.cli.options import check_backends
 from tritonserver_jax.findings import Status
 
 
@@ -43,9 +44,13 @@ def doctor(
     """
     from tritonserver_jax.diagnosis import diagnose, find_place
 
-    for option, folder in (("--backends", backends), ("--env", env)):
-        if folder is not None and not folder.is_dir():
-            raise UsageError(f"{option}: expected a folder, found none: {folder}")
+    if backends is not None:
+        check_backends(backends)
+    if env is not None and not env.is_dir():
+        raise UsageError(
+            f"--env: expected a folder, found none: {env}",
+            "leave it out for jax/env in the backend directory",
+        )
     place = find_place(backends, env)
     found = out.findings(diagnose(place, timeout=timeout))
     out.result(

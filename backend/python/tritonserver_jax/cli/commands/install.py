@@ -9,9 +9,19 @@ from typing import Annotated
 
 import typer
 
-from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
-from tritonserver_jax.cli.options import Artifact, PublicKey
+from tritonserver_jax.cli.command import CommandFailedError, Output, command, next_step_of
+from tritonserver_jax.cli.options import (
+    Artifact,
+    PublicKey,
+    ReleaseOption,
+    check_backends,
+    check_python,
+    check_release,
+)
 from tritonserver_jax.findings import Finding, Status, worst
+
+#: How the scripts begin what they say of something that is there already.
+_DONE = ("already installed", "up to date")
 
 
 @command(
@@ -42,8 +52,7 @@ def install(
         typer.Option(help="The Python for it; default: the first suitable one.", metavar="PATH"),
     ] = None,
     release: Annotated[
-        str | None,
-        typer.Option(help="The release that the artifact has to be for.", metavar="RELEASE"),
+        str | None, ReleaseOption("The release that the artifact has to be for.")
     ] = None,
     key: Annotated[Path | None, PublicKey] = None,
     check: Annotated[
@@ -65,12 +74,12 @@ def install(
     """
     from tritonserver_jax import installation
 
-    if not backends.is_dir():
-        raise UsageError(
-            f"--backends: expected the server's backend directory, found no folder {backends}",
-            "it is /opt/tritonserver/backends in a release image",
-        )
-    tarball = installation.find_artifact(artifact, release, say=out.progress)
+    check_backends(backends)
+    check_release(release)
+    check_python(python)
+    tarball = installation.find_artifact(
+        artifact, release, named_by="as an argument", say=out.progress
+    )
     found = out.findings(installation.check_artifact(tarball, release=release, public_key=key))
     _stop_if_bad(out, found)
     with installation.unpacked(tarball) as unpacked:
@@ -93,6 +102,10 @@ def install(
             release=unpacked.release,
             backend=str(backends / "jax"),
         )
+        # What an interrupted installation has left there, the script puts in order.
+        if _is_there(found, with_env=with_env) and not any(backends.glob(".jax.*")):
+            out.line(f"nothing to do: {unpacked.describe()} is in {backends / 'jax'} already")
+            return
         if check:
             out.line(f"{unpacked.describe()} can be installed in {backends / 'jax'}")
             return
@@ -107,8 +120,17 @@ def install(
         out.line(f"installed: {unpacked.describe()} in {installed}")
 
 
+def _is_there(found: list[Finding], *, with_env: bool) -> bool:
+    """Whether what the scripts found is all that is to be installed."""
+    done = {one.name for one in found if one.detail.startswith(_DONE)}
+    return done >= ({"backend", "environment"} if with_env else {"backend"})
+
+
 def _stop_if_bad(out: Output, found: list[Finding]) -> None:
     out.result(checks=[one.as_json() for one in found])
     if worst(found) is Status.FAIL:
         bad = next(one for one in found if one.status is Status.FAIL)
-        raise CommandFailedError(f"{bad.detail}. Nothing was installed", bad.remedy)
+        said = "; nothing was installed"
+        why = bad.detail.removesuffix(said)
+        message, remedy = (why, bad.remedy) if bad.remedy else next_step_of(why)
+        raise CommandFailedError(f"{message}{said}", remedy)

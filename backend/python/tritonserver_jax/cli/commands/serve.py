@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import re
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,23 +23,42 @@ from tritonserver_jax.cli.command import (
     command,
     quoted,
 )
-from tritonserver_jax.cli.options import ArtifactOption
+from tritonserver_jax.cli.options import (
+    ArtifactOption,
+    ReleaseOption,
+    check_installed,
+    check_python,
+    check_release,
+)
 from tritonserver_jax.findings import Status, worst
 
 if TYPE_CHECKING:
-    from tritonserver_jax.server import TritonServer
+    from tritonserver_jax.server import ModelState, TritonServer
     from tritonserver_jax.server.log_lines import LogLine
 
 #: Triton's own, of HTTP, gRPC and metrics: taken where they are free.
 _USUAL_PORTS: Final = (8000, 8001, 8002)
+_LAST_PORT: Final = 65535
 _STYLES: Final = {"warning": "yellow", "error": "red"}
 _POLL_SECONDS: Final = 0.2
 #: A request with more elements than these is not shown.
 _MOST_ELEMENTS: Final = 64
+#: How many lines of the log are shown with ``--quiet`` when it is needed.
+_KEPT_LINES: Final = 40
+_LOG_ABOVE: Final = "its log is above"
+#: What Triton writes of a model that it does not try to load.
+_REFUSED: Final = (
+    re.compile(r"Poll failed for model directory '(?P<name>[^']+)': (?P<reason>.+)"),
+    re.compile(r"failed to (?:poll|load) model '(?P<name>[^']+)': (?P<reason>.+)"),
+)
 
 
 @command(
-    ("serve examples --release 24.10", "Serve the models in a folder, until Ctrl-C"),
+    ("serve models --release 24.10", "Serve the models in a folder, until Ctrl-C"),
+    (
+        "serve examples -- --model-control-mode=explicit --load-model=add_sub",
+        "Of a checkout, the example that needs no weights",
+    ),
     (
         "serve models --artifact tritonserver-jax-0.1.0-triton24.10-linux-x86_64.tar.gz",
         "The same with an artifact that was downloaded",
@@ -59,15 +81,12 @@ def serve(
     server_options: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- OPTIONS]", help="More options of tritonserver.", show_default=False
+            metavar="-- OPTIONS", help="More options of tritonserver.", show_default=False
         ),
     ] = None,
     release: Annotated[
         str | None,
-        typer.Option(
-            help="The release of the server. Default: that of the backend or artifact.",
-            metavar="RELEASE",
-        ),
+        ReleaseOption("The release of the server. Default: that of the backend or artifact."),
     ] = None,
     artifact: Annotated[str | None, ArtifactOption] = None,
     backends: Annotated[
@@ -93,13 +112,22 @@ def serve(
         ),
     ] = None,
     http_port: Annotated[
-        int | None, typer.Option(help="Default: 8000, or one that is free.", metavar="PORT")
+        int | None,
+        typer.Option(
+            help="Default: 8000, or one that is free.", metavar="PORT", min=1, max=_LAST_PORT
+        ),
     ] = None,
     grpc_port: Annotated[
-        int | None, typer.Option(help="Default: 8001, or one that is free.", metavar="PORT")
+        int | None,
+        typer.Option(
+            help="Default: 8001, or one that is free.", metavar="PORT", min=1, max=_LAST_PORT
+        ),
     ] = None,
     metrics_port: Annotated[
-        int | None, typer.Option(help="Default: 8002, or one that is free.", metavar="PORT")
+        int | None,
+        typer.Option(
+            help="Default: 8002, or one that is free.", metavar="PORT", min=1, max=_LAST_PORT
+        ),
     ] = None,
     timeout: Annotated[
         float, typer.Option(help="Seconds for all models to be ready.", min=1)
@@ -122,14 +150,24 @@ def serve(
     from tritonserver_jax.server.log_lines import LogFollower
 
     if not repository.is_dir():
-        raise UsageError(f"{repository}: expected a folder that holds models, found none")
+        raise UsageError(
+            f"{repository}: expected a folder that holds models, found none",
+            "name the folder in which the folders of the models are",
+        )
+    _refuse_model(repository)
     if not any(path.is_dir() for path in repository.iterdir()):
         raise UsageError(
             f"{repository}: expected models in it, found no folder",
             "a model is a folder there, with config.pbtxt and a version such as 1/model.py",
         )
     if backends is not None and artifact is not None:
-        raise UsageError("--artifact and --backends: expected one of them")
+        raise UsageError("--artifact and --backends: expected one of them", "leave one out")
+    check_release(release)
+    check_python(python)
+    check_installed(backends, server)
+    wanted = _wanted_ports(http_port, grpc_port, metrics_port)
+    options = list(server_options or [])
+    _refuse_without_version(repository, options)
     with _log_shown(out):
         ready = prepare(
             release=release,
@@ -154,17 +192,24 @@ def serve(
             [repository],
             backend_directory=ready.backends,
             # A model that fails is to be named, and Triton would be gone before it could be asked.
-            extra_args=["--exit-on-error=false", *(server_options or [])],
+            extra_args=["--exit-on-error=false", *options],
             log_path=log,
-            ports=_ports(out, http_port, grpc_port, metrics_port),
+            ports=wanted if any((http_port, grpc_port, metrics_port)) else _free_ports(out, wanted),
         )
-        with LogFollower(log, lambda line: _show(out, line, quiet=quiet)):
-            _serve(out, running, timeout)
+        shown = _Shown(out, quiet=quiet)
+        try:
+            with LogFollower(log, shown.show):
+                _serve(out, running, timeout, options)
+        except CommandFailedError as error:
+            if error.remedy == _LOG_ABOVE:
+                shown.reveal()
+            raise
 
 
-def _serve(out: Output, server: TritonServer, timeout: float) -> None:
+def _serve(out: Output, server: TritonServer, timeout: float, options: list[str]) -> None:
     from tritonserver_jax.server import ServerError
 
+    ready = False
     begun = time.monotonic()
     with server:
         try:
@@ -172,24 +217,30 @@ def _serve(out: Output, server: TritonServer, timeout: float) -> None:
                 server.wait_ready(timeout)
             except ServerError as error:
                 raise _not_ready(out, server, error) from error
+            _check_models(out, server, options)
+            ready = True
             _announce(out, server, time.monotonic() - begun)
             while server.returncode is None:
                 time.sleep(_POLL_SECONDS)
         except (KeyboardInterrupt, Terminated):
             out.progress("stopping")
+            if not ready:
+                # It is ended while it loads models, however it takes that.
+                with contextlib.suppress(ServerError):
+                    server.stop()
+                out.event("stopped")
+                raise
             code = server.stop()
             if code != 0:
                 raise CommandFailedError(
-                    f"the server ended with status {code}, expected 0", "its log is above"
+                    f"the server ended with status {code}, expected 0", _LOG_ABOVE
                 ) from None
             out.event("stopped")
             out.progress("stopped")
             return
         code = server.returncode
         server.stop()
-        raise CommandFailedError(
-            f"the server ended by itself, with status {code}", "its log is above"
-        )
+        raise CommandFailedError(f"the server ended by itself, with status {code}", _LOG_ABOVE)
 
 
 def _not_ready(out: Output, server: TritonServer, error: Exception) -> CommandFailedError:
@@ -200,14 +251,22 @@ def _not_ready(out: Output, server: TritonServer, error: Exception) -> CommandFa
         failed = [one for one in server.model_index() if one.failed]
     except ServerError:
         failed = []
+    failed += refused_models(server.log_text(), {one.name for one in failed})
     server.stop()
     if not failed:
-        return CommandFailedError(str(error).partition("\n")[0].rstrip("."), "its log is above")
+        return CommandFailedError(str(error).partition("\n")[0].rstrip("."), _LOG_ABOVE)
+    return _failed(out, failed)
+
+
+def _failed(out: Output, failed: list[ModelState]) -> CommandFailedError:
     for one in failed:
         out.event("model_failed", model=one.name, version=one.version, reason=one.reason)
-    named = "\n".join(f"model {one.name} version {one.version}: {one.reason}" for one in failed)
+    named = []
+    for one in failed:
+        version = f" version {one.version}" if one.version else ""
+        named.append(f"model {one.name}{version}: {one.reason}")
     return CommandFailedError(
-        named,
+        "\n".join(named),
         "correct it and serve again",
         result={
             "failed_models": [
@@ -217,13 +276,128 @@ def _not_ready(out: Output, server: TritonServer, error: Exception) -> CommandFa
     )
 
 
-def _ports(out: Output, *wanted: int | None) -> list[int] | None:
+def _check_models(out: Output, server: TritonServer, options: list[str]) -> None:
+    """See whether a server that is ready serves what it was asked for; stop it if not.
+
+    Triton is ready without the models that it does not even try to load, as those whose
+    configuration cannot be read.
+    """
+    index = server.model_index()
+    served = {one.name for one in index if one.state == "READY"}
+    failed = refused_models(server.log_text(), served)
+    known = {one.name for one in failed}
+    for name in loaded_models(options):
+        if name not in served and name not in known:
+            known.add(name)
+            failed.append(_state(name, "expected in the repository, found no such model"))
+    if failed:
+        server.stop()
+        raise _failed(out, failed)
+    if not served and control_mode(options) == "none":
+        server.stop()
+        raise CommandFailedError("the server found no model that it can serve", _LOG_ABOVE)
+
+
+def _state(name: str, reason: str) -> ModelState:
+    from tritonserver_jax.server import ModelState
+
+    return ModelState(name=name, version="", state="UNAVAILABLE", reason=reason)
+
+
+def refused_models(log: str, but: set[str]) -> list[ModelState]:
+    """Return the models that a server's log says were refused before they had a version.
+
+    Args:
+        log: The log.
+        but: Models that are known already.
+    """
+    from tritonserver_jax.server.log_lines import LogLine
+
+    found: dict[str, str] = {}
+    for line in map(LogLine.parse, log.splitlines()):
+        for pattern in _REFUSED:
+            match = pattern.search(line.text)
+            if match is not None and match["name"] not in but:
+                found.setdefault(match["name"], match["reason"])
+    return [_state(name, reason) for name, reason in found.items()]
+
+
+def control_mode(options: list[str]) -> str:
+    """Return the model control mode that options of tritonserver choose."""
+    return (_values(options, "--model-control-mode") or ["none"])[-1]
+
+
+def loaded_models(options: list[str]) -> list[str]:
+    """Return the models that options of tritonserver name."""
+    return [name for name in _values(options, "--load-model") if name != "*"]
+
+
+def _values(options: list[str], name: str) -> list[str]:
+    found = []
+    for number, option in enumerate(options):
+        if option.startswith(f"{name}="):
+            found.append(option.partition("=")[2])
+        elif option == name:
+            found += options[number + 1 : number + 2]
+    return found
+
+
+def _refuse_model(folder: Path) -> None:
+    """Refuse a model where the folder that holds models is meant."""
+    versions = [one.name for one in folder.iterdir() if one.name.isdigit() and one.is_dir()]
+    if (folder / "config.pbtxt").is_file() or any(
+        (folder / version / "model.py").is_file() for version in versions
+    ):
+        raise UsageError(
+            f"{folder}: expected a folder that holds models, got a model",
+            f"serve the folder that it is in: {folder.resolve().parent}",
+        )
+
+
+def _refuse_without_version(repository: Path, options: list[str]) -> None:
+    """Refuse models without a version: Triton would say so in its log alone, and go on waiting."""
+    named = loaded_models(options)
+    everything = control_mode(options) == "none" or "*" in _values(options, "--load-model")
+    lines = []
+    for model in sorted(path for path in repository.iterdir() if path.is_dir()):
+        if not everything and model.name not in named:
+            continue
+        if not (model / "config.pbtxt").is_file():
+            continue
+        if any(one.is_dir() and one.name.isdigit() for one in model.iterdir()):
+            continue
+        makers = [one for one in ("make.py", "train.py") if (model / one).is_file()]
+        makes = f"; {model / makers[0]} makes it" if makers else ""
+        lines.append(
+            f"model {model.name}: expected a version folder, such as 1/, found none{makes}"
+        )
+    if lines:
+        raise CommandFailedError(
+            "\n".join(lines),
+            "make it, or serve others: -- --model-control-mode=explicit --load-model=NAME",
+        )
+
+
+def _wanted_ports(*wanted: int | None) -> list[int]:
+    """Return Triton's usual ports, but those that are named.
+
+    Raises:
+        UsageError: Two are the same.
+    """
+    ports = [port or usual for port, usual in zip(wanted, _USUAL_PORTS, strict=True)]
+    if len(set(ports)) != len(ports):
+        raise UsageError(
+            f"ports: expected three different ones, of HTTP, gRPC and metrics; got {ports}",
+            "choose others with --http-port, --grpc-port and --metrics-port",
+        )
+    return ports
+
+
+def _free_ports(out: Output, ports: list[int]) -> list[int] | None:
+    """Return these ports, or None to choose others, if another process has one."""
     from tritonserver_jax.server import ServerError
     from tritonserver_jax.server.ports import PortReservation
 
-    ports = [port or usual for port, usual in zip(wanted, _USUAL_PORTS, strict=True)]
-    if any(port is not None for port in wanted):
-        return ports
     try:
         PortReservation(len(ports), ports).release()
     except ServerError:
@@ -232,14 +406,35 @@ def _ports(out: Output, *wanted: int | None) -> list[int] | None:
     return ports
 
 
-def _show(out: Output, line: LogLine, *, quiet: bool) -> None:
-    if quiet and line.level not in _STYLES:
-        return
-    if out.as_json:
-        out.event("log", level=line.level, where=line.where, text=line.text)
-        return
-    shown = f"{line.time} {line.level:7} {line.text}" if line.level else f"  {line.text}"
-    out.log(shown, _STYLES.get(line.level, "dim"))
+class _Shown:
+    """Shows the server's log, or with ``--quiet`` its end, once a message points to it."""
+
+    def __init__(self, out: Output, *, quiet: bool) -> None:
+        self._out = out
+        self._quiet = quiet
+        self._kept: deque[LogLine] = deque(maxlen=_KEPT_LINES)
+
+    def show(self, line: LogLine) -> None:
+        """Show a line, or keep it for later."""
+        if self._quiet and line.level not in _STYLES:
+            self._kept.append(line)
+        else:
+            self._show(line)
+
+    def reveal(self) -> None:
+        """Show what was kept."""
+        while self._kept:
+            self._show(self._kept.popleft())
+
+    def _show(self, line: LogLine) -> None:
+        if self._out.as_json:
+            self._out.event("log", level=line.level, where=line.where, text=line.text)
+            return
+        # A model's traceback comes in one line, its line ends written out.
+        first, *more = line.text.replace("\\n", "\n").split("\n")
+        shown = f"{line.time} {line.level:7} {first}" if line.level else f"  {first}"
+        out, style = self._out, _STYLES.get(line.level, "dim")
+        out.log("\n    ".join([shown, *more]), style)
 
 
 def _announce(out: Output, server: TritonServer, seconds: float) -> None:

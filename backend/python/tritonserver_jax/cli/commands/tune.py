@@ -11,7 +11,13 @@ from typing import Annotated
 import typer
 
 from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
-from tritonserver_jax.cli.options import ArtifactOption
+from tritonserver_jax.cli.options import (
+    ArtifactOption,
+    ReleaseOption,
+    check_installed,
+    check_python,
+    check_release,
+)
 from tritonserver_jax.findings import Status, worst
 
 
@@ -42,7 +48,10 @@ def tune(
         int, typer.Option(help="Requests that clients have under way.", min=1)
     ] = 32,
     protocol: Annotated[
-        str, typer.Option(help="By which they come: grpc, http, or shm for shared memory.")
+        str,
+        typer.Option(
+            help="By which they come: grpc, http, or shm for shared memory.", metavar="NAME"
+        ),
     ] = "grpc",
     rows: Annotated[int, typer.Option(help="Rows of each request.", min=1)] = 1,
     shape: Annotated[
@@ -59,10 +68,7 @@ def tune(
     ] = Path("tune.png"),
     release: Annotated[
         str | None,
-        typer.Option(
-            help="The release of the server. Default: that of the backend or artifact.",
-            metavar="RELEASE",
-        ),
+        ReleaseOption("The release of the server. Default: that of the backend or artifact."),
     ] = None,
     artifact: Annotated[str | None, ArtifactOption] = None,
     backends: Annotated[
@@ -106,11 +112,17 @@ def tune(
     from tritonserver_jax.tuning.search import tune as search
 
     if not repository.is_dir():
-        raise UsageError(f"{repository}: expected a folder that holds models, found none")
+        raise UsageError(
+            f"{repository}: expected a folder that holds models, found none",
+            "name the folder in which the folders of the models are",
+        )
     if protocol not in ("grpc", "http", "shm"):
         raise UsageError(f"--protocol: expected grpc, http or shm, got {protocol!r}")
     if backends is not None and artifact is not None:
-        raise UsageError("--artifact and --backends: expected one of them")
+        raise UsageError("--artifact and --backends: expected one of them", "leave one out")
+    check_release(release)
+    check_python(python)
+    check_installed(backends, server)
     options = Options(
         concurrency=concurrency,
         protocol=protocol,  # type: ignore[arg-type]  # one of the three
@@ -120,6 +132,11 @@ def tune(
         budget=budget,
     )
     name = model or _only_model(repository)
+    if not (repository / name).is_dir():
+        there = ", ".join(sorted(one.name for one in repository.iterdir() if one.is_dir()))
+        raise UsageError(
+            f"--model: expected a model in {repository}, got {name}", f"there are {there or 'none'}"
+        )
     ready = prepare(
         release=release,
         artifact=artifact,
@@ -152,7 +169,7 @@ def tune(
         out.progress(f"wrote {plot}")
         out.result(plot=str(plot))
     elif result.tried:
-        out.progress(f"{plot} was not drawn: pip install 'tritonserver-jax[plots]'")
+        out.progress(f"{plot} was not drawn, which needs matplotlib: pip install matplotlib")
 
 
 def _shape(text: str) -> tuple[str, Sequence[int]]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
-from tritonserver_jax.cli.options import PublicKey
+from tritonserver_jax.cli.options import PublicKey, ReleaseOption, check_release
 
 
 @command(
@@ -31,9 +31,7 @@ def verify(
             show_default=False,
         ),
     ],
-    release: Annotated[
-        str | None, typer.Option(help="The release that it has to be for.", metavar="RELEASE")
-    ] = None,
+    release: Annotated[str | None, ReleaseOption("The release that it has to be for.")] = None,
     key: Annotated[Path | None, PublicKey] = None,
     sha256: Annotated[
         str | None,
@@ -64,7 +62,13 @@ def verify(
     from tritonserver_jax.installation.checks import report_findings
 
     if not path.exists():
-        raise UsageError(f"{path}: expected an artifact, a folder of them or an installed backend")
+        raise UsageError(
+            f"{path}: expected an artifact, a folder of them or an installed backend, found "
+            "nothing there",
+            "check the path; an installed backend is the folder jax/ in the backend directory",
+        )
+    check_release(release)
+    signed = False
     try:
         if path.is_file():
             _refuse(sha256=None, tarball=tarball)
@@ -77,10 +81,11 @@ def verify(
                         "--key: expected together with --tarball, for an installed backend",
                         "the tarball is what is signed",
                     )
-                verify_artifact(tarball, release=release, public_key=key)
+                signed = verify_artifact(tarball, release=release, public_key=key).signed
             report = verify_installation(path, release=release, tarball=tarball)
         else:
             _refuse(sha256=sha256, tarball=tarball)
+            _refuse_folder_of_folders(path)
             report = verify_directory(path, release=release, public_key=key)
     except VerificationError as error:
         problems = [
@@ -96,15 +101,33 @@ def verify(
             result={"verified": False, "problems": problems},
         ) from error
     out.findings(report_findings(report))
-    out.result(verified=True, **report.as_json())
+    signed = signed or report.signed
+    out.result(verified=True, **{**report.as_json(), "signed": signed})
     which = "" if report.release is None else f" for release {report.release}"
-    signed = "signed by the key" if report.signed else "no signature was checked"
-    out.line(f"verified: {path} is tritonserver-jax {report.project_version}{which}; {signed}")
+    said = "signed by the key" if signed else "no signature was checked"
+    out.line(f"verified: {path} is tritonserver-jax {report.project_version}{which}; {said}")
 
 
 def _refuse(*, sha256: str | None, tarball: Path | None) -> None:
     """Refuse options that are for something else than what is verified."""
     if sha256 is not None:
-        raise UsageError("--sha256: expected with one artifact, got a folder")
+        raise UsageError(
+            "--sha256: expected with one artifact, got a folder", "name one of the files in it"
+        )
     if tarball is not None:
-        raise UsageError("--tarball: expected with an installed backend, got something else")
+        raise UsageError(
+            "--tarball: expected with an installed backend, got something else",
+            "name the folder jax/ in the backend directory, or leave --tarball out",
+        )
+
+
+def _refuse_folder_of_folders(path: Path) -> None:
+    """Refuse what only holds folders of artifacts, as ``dist`` does."""
+    if (path / "SHA256SUMS").exists():
+        return
+    below = sorted(one.parent.name for one in path.glob("*/SHA256SUMS"))
+    if below:
+        raise UsageError(
+            f"{path}: expected a folder of artifacts, found folders of them: {', '.join(below)}",
+            f"name one of them, such as {path / below[0]}",
+        )
