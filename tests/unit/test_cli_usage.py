@@ -340,6 +340,14 @@ def test_the_next_step_of_an_exception_is_apart() -> None:
     assert failure.remedy == "choose another"
 
 
+def test_what_was_shown_is_not_said_again(capsys: pytest.CaptureFixture[str]) -> None:
+    error = CommandFailedError("it is broken", "mend it", brief="see above")
+    Output(as_json=False).error(error)
+    assert capsys.readouterr().err == "error: see above\n"
+    Output(as_json=True).error(error)
+    assert capsys.readouterr().err == "error: it is broken\n  -> mend it\n"
+
+
 def test_a_server_without_its_library_is_not_well(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "tritonserver").write_bytes(Path(sys.executable).resolve().read_bytes())
