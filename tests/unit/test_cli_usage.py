@@ -120,6 +120,10 @@ def test_models_without_a_version_are_named_at_once(models: Path) -> None:
     assert "model first: expected a version folder" in err
     assert f"{models / 'second' / 'make.py'} makes it" in err
     assert "mine" not in err
+    _, out, _ = run("serve", models, "--json")
+    *events, end = map(json.loads, out.splitlines())
+    assert [one["model"] for one in events] == ["first", "second"]
+    assert [one["model"] for one in end["failed_models"]] == ["first", "second"]
 
 
 def test_options_of_the_server_say_what_is_loaded() -> None:
