@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typer.testing import CliRunner
 
 from ci.process import ROOT
 from ci.sign import KEY, KEY_FILE, PASSWORD, TOKEN, SigningError, sign_folder
@@ -28,6 +30,7 @@ from tritonserver_jax.artifacts import (
     verify_directory,
 )
 from tritonserver_jax.artifacts.signature import PAYLOAD_TYPE, pre_authentication_encoding
+from tritonserver_jax.cli.app import make_app
 
 
 def pem(key: Ed25519PrivateKey | rsa.RSAPrivateKey, password: bytes | None = None) -> bytes:
@@ -94,6 +97,25 @@ def test_a_signed_folder_is_accepted_with_its_key(
     without = verify_directory(signed)
     assert not without.signed
     assert "no public key was given" in without.checks[0].detail
+
+
+def test_a_signature_counts_for_what_is_installed(
+    signed: Path, public: Path, tarball: Path, backends: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(tarball) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    script = tmp_path / "unpacked" / "jax" / "scripts" / "install.sh"
+    subprocess.run(["bash", str(script), "--backends", str(backends)], check=True)
+    arguments = ["verify", str(backends / "jax"), "--tarball", str(signed / tarball.name)]
+    for options, said in (
+        (["--key", str(public)], "signed by the key"),
+        ([], "no signature was checked"),
+    ):
+        shown = CliRunner().invoke(make_app(), [*arguments, *options])
+        assert shown.exit_code == 0, shown.output
+        assert said in shown.stdout
+        told = CliRunner().invoke(make_app(), [*arguments, *options, "--json"])
+        assert json.loads(told.stdout)["signed"] is bool(options)
 
 
 def test_openssl_agrees(signed: Path, public: Path) -> None:

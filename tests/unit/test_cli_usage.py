@@ -120,6 +120,10 @@ def test_models_without_a_version_are_named_at_once(models: Path) -> None:
     assert "model first: expected a version folder" in err
     assert f"{models / 'second' / 'make.py'} makes it" in err
     assert "mine" not in err
+    _, out, _ = run("serve", models, "--json")
+    *events, end = map(json.loads, out.splitlines())
+    assert [one["model"] for one in events] == ["first", "second"]
+    assert [one["model"] for one in end["failed_models"]] == ["first", "second"]
 
 
 def test_options_of_the_server_say_what_is_loaded() -> None:
@@ -338,6 +342,14 @@ def test_the_next_step_of_an_exception_is_apart() -> None:
     failure = _failure(ServerError("port 1: expected a free one, it is taken; choose another"))
     assert failure.message == "port 1: expected a free one, it is taken"
     assert failure.remedy == "choose another"
+
+
+def test_what_was_shown_is_not_said_again(capsys: pytest.CaptureFixture[str]) -> None:
+    error = CommandFailedError("it is broken", "mend it", brief="see above")
+    Output(as_json=False).error(error)
+    assert capsys.readouterr().err == "error: see above\n"
+    Output(as_json=True).error(error)
+    assert capsys.readouterr().err == "error: it is broken\n  -> mend it\n"
 
 
 def test_a_server_without_its_library_is_not_well(tmp_path: Path) -> None:

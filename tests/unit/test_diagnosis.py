@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -216,3 +217,30 @@ def test_the_place_is_the_named_one_or_the_newest_of_serve(tmp_path: Path) -> No
     kept.mkdir(parents=True)
     found = find_place(None, tmp_path / "own", cache=tmp_path)
     assert found == Place(kept.parent, "kept by `serve`", tmp_path / "own")
+
+
+#: Listens at a port, says which, and waits to be ended.
+LISTENER = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("name", ["tritonserver", "another"])
+def test_a_port_of_a_tritonserver_is_nothing_to_mend(tmp_path: Path, name: str) -> None:
+    program = tmp_path / name  # what the kernel calls a process
+    program.symlink_to(Path(sys.executable).resolve())
+    with subprocess.Popen(
+        [program, "-S", "-c", LISTENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        found = diagnosis._port(int(process.stdout.readline()), "gRPC")
+        process.communicate("")
+    if name == "tritonserver":
+        assert found.status is Status.NOTE
+        assert f"process {process.pid}" in found.detail
+    else:
+        assert found.status is Status.WARN
+        assert "end that process" in found.remedy

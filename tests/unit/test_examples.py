@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from examples.digits import client as digits_client
 from examples.digits import data, reference, train
 from tritonserver_jax.repository import CONFIG_TEXT, write_config
 from tritonserver_jax.runtime.author import AuthorModel, LoadContext, load_author_model
+from tritonserver_jax.runtime.errors import BackendError
+from tritonserver_jax.runtime.model import Model
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DTYPES = {"FP32": np.float32}
@@ -94,6 +97,27 @@ def load(model_directory: Path) -> AuthorModel:
         return LoadContext(directory, model_directory.name, 1, {}, {})
 
     return load_author_model(model_directory / "1", context, model_directory.name)
+
+
+def test_digits_before_it_is_trained_says_what_it_wants(tmp_path: Path) -> None:
+    copy = tmp_path / "digits"
+    shutil.copytree(
+        EXAMPLES / "digits", copy, ignore=shutil.ignore_patterns("params.*", "__pycache__")
+    )
+    with pytest.raises(BackendError) as refused:
+        Model(
+            name="digits",
+            version=1,
+            directory=copy,
+            config={"backend": "jax", "max_batch_size": 0, "input": [], "output": []},
+            complete_config=True,
+            default_max_batch_size=0,
+            observe=lambda _event, _device, _value: None,
+        )
+    said = str(refused.value)
+    assert "there is no params.msgpack" in said
+    assert f"({copy / 'train.py'} makes it)" in said
+    assert "ApplyScope" not in said
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -91,7 +91,7 @@ def test_what_makes_missing_weights_is_named(tmp_path: Path, maker: str) -> None
     version = tmp_path / "mine" / "1"
     version.mkdir(parents=True)
     (tmp_path / "mine" / maker).touch()
-    says = f"; {tmp_path / 'mine' / maker} makes it"
+    says = f" ({tmp_path / 'mine' / maker} makes it)"
     assert weights.load_default(version).missing.endswith(says)
     assert refusal(lambda: weights.load_orbax(version / "params.orbax")).endswith(says)
     assert refusal(lambda: weights.load_msgpack(version / "params.msgpack")).endswith(says)

@@ -70,17 +70,24 @@ class CommandFailedError(Exception):
         message: Why, in one sentence.
         remedy: What to do next.
         result: What a machine is told besides.
+        brief: What a person reads instead, who has been shown the message and what to do already.
     """
 
     code = ExitCode.FAILED
 
     def __init__(
-        self, message: str, remedy: str = "", *, result: dict[str, object] | None = None
+        self,
+        message: str,
+        remedy: str = "",
+        *,
+        result: dict[str, object] | None = None,
+        brief: str = "",
     ) -> None:
         super().__init__(f"{message}; {remedy}" if remedy else message)
         self.message = message
         self.remedy = remedy
         self.result = result or {}
+        self.brief = brief
 
 
 class UsageError(CommandFailedError):
@@ -182,8 +189,10 @@ class Output:
 
     def error(self, error: CommandFailedError) -> None:
         """Say why a command failed."""
-        self._write(sys.stderr, f"error: {error.message}", "bold red", only=len("error:"))
-        if error.remedy:
+        brief = "" if self.as_json else error.brief
+        text = f"error: {brief or error.message}"
+        self._write(sys.stderr, text, "bold red", only=len("error:"))
+        if error.remedy and not brief:
             self._write(sys.stderr, f"  -> {error.remedy}", "")
         self.result(**error.result)
 

@@ -94,7 +94,7 @@ def _made_by(directory: Path) -> str:
     """What makes the weights, where the model says so: a script beside its config.pbtxt."""
     for name in _MAKERS:
         if (directory.parent / name).is_file():
-            return f"; {directory.parent / name} makes it"
+            return f" ({directory.parent / name} makes it)"
     return ""
 
 

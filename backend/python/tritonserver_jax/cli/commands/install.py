@@ -133,4 +133,5 @@ def _stop_if_bad(out: Output, found: list[Finding]) -> None:
         said = "; nothing was installed"
         why = bad.detail.removesuffix(said)
         message, remedy = (why, bad.remedy) if bad.remedy else next_step_of(why)
-        raise CommandFailedError(f"{message}{said}", remedy)
+        brief = f"nothing was installed: {bad.name} is not well, see above"
+        raise CommandFailedError(f"{message}{said}", remedy, brief=brief)

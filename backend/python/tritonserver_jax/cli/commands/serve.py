@@ -167,7 +167,7 @@ def serve(
     check_installed(backends, server)
     wanted = _wanted_ports(http_port, grpc_port, metrics_port)
     options = list(server_options or [])
-    _refuse_without_version(repository, options)
+    _refuse_without_version(out, repository, options)
     with _log_shown(out):
         ready = prepare(
             release=release,
@@ -258,7 +258,9 @@ def _not_ready(out: Output, server: TritonServer, error: Exception) -> CommandFa
     return _failed(out, failed)
 
 
-def _failed(out: Output, failed: list[ModelState]) -> CommandFailedError:
+def _failed(
+    out: Output, failed: list[ModelState], remedy: str = "correct it and serve again"
+) -> CommandFailedError:
     for one in failed:
         out.event("model_failed", model=one.name, version=one.version, reason=one.reason)
     named = []
@@ -267,7 +269,7 @@ def _failed(out: Output, failed: list[ModelState]) -> CommandFailedError:
         named.append(f"model {one.name}{version}: {one.reason}")
     return CommandFailedError(
         "\n".join(named),
-        "correct it and serve again",
+        remedy,
         result={
             "failed_models": [
                 {"model": one.name, "version": one.version, "reason": one.reason} for one in failed
@@ -354,11 +356,11 @@ def _refuse_model(folder: Path) -> None:
         )
 
 
-def _refuse_without_version(repository: Path, options: list[str]) -> None:
+def _refuse_without_version(out: Output, repository: Path, options: list[str]) -> None:
     """Refuse models without a version: Triton would say so in its log alone, and go on waiting."""
     named = loaded_models(options)
     everything = control_mode(options) == "none" or "*" in _values(options, "--load-model")
-    lines = []
+    failed = []
     for model in sorted(path for path in repository.iterdir() if path.is_dir()):
         if not everything and model.name not in named:
             continue
@@ -368,12 +370,12 @@ def _refuse_without_version(repository: Path, options: list[str]) -> None:
             continue
         makers = [one for one in ("make.py", "train.py") if (model / one).is_file()]
         makes = f"; {model / makers[0]} makes it" if makers else ""
-        lines.append(
-            f"model {model.name}: expected a version folder, such as 1/, found none{makes}"
-        )
-    if lines:
-        raise CommandFailedError(
-            "\n".join(lines),
+        reason = f"expected a version folder, such as 1/, found none{makes}"
+        failed.append(_state(model.name, reason))
+    if failed:
+        raise _failed(
+            out,
+            failed,
             "make it, or serve others: -- --model-control-mode=explicit --load-model=NAME",
         )
 
