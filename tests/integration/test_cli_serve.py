@@ -129,7 +129,7 @@ def test_it_serves_until_a_signal_and_what_it_shows_works(
         outputs = json.loads(answer.stdout)["outputs"]
         assert outputs[0]["data"] == [0.0, 0.0, 0.0]
         # The log, one line each: when, how bad, what.
-        assert any(" info    successfully loaded 'good'" in line for line in running.err)
+        running.wait_for(" info    successfully loaded 'good'")
         assert running.end(number) == 0
     assert "stopped" in running.err[-1]
 

@@ -204,6 +204,9 @@ def serve(
             if error.remedy == _LOG_ABOVE:
                 shown.reveal()
             raise
+    # After the last line of the server's log.
+    out.event("stopped")
+    out.progress("stopped")
 
 
 def _serve(out: Output, server: TritonServer, timeout: float, options: list[str]) -> None:
@@ -235,8 +238,6 @@ def _serve(out: Output, server: TritonServer, timeout: float, options: list[str]
                 raise CommandFailedError(
                     f"the server ended with status {code}, expected 0", _LOG_ABOVE
                 ) from None
-            out.event("stopped")
-            out.progress("stopped")
             return
         code = server.returncode
         server.stop()
