@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Finding", "Status", "worst"]
+__all__ = ["Finding", "Status", "failure", "worst"]
 
 
 class Status(StrEnum):
@@ -49,3 +49,8 @@ def worst(findings: Iterable[Finding]) -> Status:
     """Return the worst status of some findings; of none, that all is well."""
     order = list(Status)
     return max((one.status for one in findings), key=order.index, default=Status.OK)
+
+
+def failure(findings: Iterable[Finding]) -> Finding | None:
+    """Return the first finding that is a failure."""
+    return next((one for one in findings if one.status is Status.FAIL), None)

@@ -15,12 +15,18 @@ from tritonserver_jax.variables import ARTIFACT
 __all__ = [
     "Artifact",
     "ArtifactOption",
+    "BackendsOption",
     "PublicKey",
+    "PythonOption",
     "ReleaseOption",
+    "Repository",
+    "ServedReleaseOption",
+    "ServerOption",
     "check_backends",
-    "check_installed",
     "check_python",
     "check_release",
+    "check_repository",
+    "check_sources",
 ]
 
 _ARTIFACT_HELP: Final = (
@@ -34,6 +40,26 @@ Artifact: Final[Any] = typer.Argument(metavar="ARTIFACT", help=_ARTIFACT_HELP, s
 #: An artifact as an option.
 ArtifactOption: Final[Any] = typer.Option(
     "--artifact", metavar="ARTIFACT", help=_ARTIFACT_HELP, show_default=False
+)
+
+#: A model repository as an argument.
+Repository: Final[Any] = typer.Argument(
+    metavar="REPOSITORY", help="The folder that holds the models.", show_default=False
+)
+
+# Of the commands that serve: which backend, on which server, with which Python.
+BackendsOption: Final[Any] = typer.Option(
+    help="A backend directory in which the backend is installed, in place of an artifact.",
+    metavar="DIR",
+)
+ServerOption: Final[Any] = typer.Option(
+    help="The folder of an installed server, as /opt/tritonserver. Default: one of the release "
+    "is downloaded once.",
+    metavar="DIR",
+)
+PythonOption: Final[Any] = typer.Option(
+    help="The Python of the backend's environment; default: the first suitable one.",
+    metavar="PATH",
 )
 
 #: The key that has to have signed something.
@@ -59,6 +85,24 @@ def ReleaseOption(text: str) -> Any:  # noqa: N802  what an option is declared w
         text: What it is for.
     """
     return typer.Option("--release", help=text, metavar="RELEASE", autocompletion=_releases)
+
+
+ServedReleaseOption: Final[Any] = ReleaseOption(
+    "The release of the server. Default: that of the backend or artifact."
+)
+
+
+def check_repository(repository: Path) -> None:
+    """Refuse a model repository that is not there.
+
+    Raises:
+        UsageError: It is no folder.
+    """
+    if not repository.is_dir():
+        raise UsageError(
+            f"{repository}: expected a folder that holds models, found none",
+            "name the folder in which the folders of the models are",
+        )
 
 
 def check_release(release: str | None) -> None:
@@ -118,12 +162,23 @@ def check_backends(folder: Path) -> None:
         )
 
 
-def check_installed(backends: Path | None, server: Path | None) -> None:
-    """Refuse to serve with a backend or a server that is not there.
+def check_sources(
+    *,
+    release: str | None,
+    artifact: str | None,
+    backends: Path | None,
+    server: Path | None,
+    python: str | None,
+) -> None:
+    """Refuse to serve with what is not there, or with two backends.
 
     Raises:
-        UsageError: Says what is expected in which folder.
+        UsageError: Says what is expected, of which option or in which folder.
     """
+    if backends is not None and artifact is not None:
+        raise UsageError("--artifact and --backends: expected one of them", "leave one out")
+    check_release(release)
+    check_python(python)
     if backends is not None:
         check_backends(backends)
         if not (backends / "jax" / "libtriton_jax.so").is_file():

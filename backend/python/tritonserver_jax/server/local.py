@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonserver_jax.artifacts import verify_installation
 from tritonserver_jax.artifacts.layout import TARBALL_NAME
-from tritonserver_jax.findings import Finding, Status, worst
+from tritonserver_jax.findings import Finding, failure
 from tritonserver_jax.installation import (
     check_artifact,
     check_libraries,
@@ -98,14 +98,14 @@ def prepare(
         of_artifact = named["release"] if named else DEFAULT_RELEASE
         distribution = _distribution(release or of_artifact, cache)
     findings = check_artifact(tarball)
-    if worst(findings) is Status.FAIL:
+    if failure(findings) is not None:
         return Ready(distribution, cache, tuple(findings))
     with unpacked(tarball) as content, tarball.open("rb") as file:
         findings += check_server(content, distribution.root, force=force)
         findings += check_libraries(content)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         own = cache / "backends" / f"{content.release}-{digest[:16]}"
-        if worst(findings) is not Status.FAIL:
+        if failure(findings) is None:
             own.mkdir(parents=True, exist_ok=True)
             # In a folder of this very artifact: what is there of another build is a fault there.
             install_artifact(content, own, python=python, force=True, say=say)

@@ -18,7 +18,7 @@ from tritonserver_jax.cli.options import (
     check_python,
     check_release,
 )
-from tritonserver_jax.findings import Finding, Status, worst
+from tritonserver_jax.findings import Finding, failure
 
 #: How the scripts begin what they say of something that is there already.
 _DONE = ("already installed", "up to date")
@@ -128,8 +128,7 @@ def _is_there(found: list[Finding], *, with_env: bool) -> bool:
 
 def _stop_if_bad(out: Output, found: list[Finding]) -> None:
     out.result(checks=[one.as_json() for one in found])
-    if worst(found) is Status.FAIL:
-        bad = next(one for one in found if one.status is Status.FAIL)
+    if (bad := failure(found)) is not None:
         said = "; nothing was installed"
         why = bad.detail.removesuffix(said)
         message, remedy = (why, bad.remedy) if bad.remedy else next_step_of(why)

@@ -25,12 +25,15 @@ from tritonserver_jax.cli.command import (
 )
 from tritonserver_jax.cli.options import (
     ArtifactOption,
-    ReleaseOption,
-    check_installed,
-    check_python,
-    check_release,
+    BackendsOption,
+    PythonOption,
+    Repository,
+    ServedReleaseOption,
+    ServerOption,
+    check_repository,
+    check_sources,
 )
-from tritonserver_jax.findings import Status, worst
+from tritonserver_jax.findings import Status, failure
 
 if TYPE_CHECKING:
     from tritonserver_jax.server import ModelState, TritonServer
@@ -72,45 +75,18 @@ _REFUSED: Final = (
 )
 def serve(
     out: Output,
-    repository: Annotated[
-        Path,
-        typer.Argument(
-            metavar="REPOSITORY", help="The folder that holds the models.", show_default=False
-        ),
-    ],
+    repository: Annotated[Path, Repository],
     server_options: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="-- OPTIONS", help="More options of tritonserver.", show_default=False
         ),
     ] = None,
-    release: Annotated[
-        str | None,
-        ReleaseOption("The release of the server. Default: that of the backend or artifact."),
-    ] = None,
+    release: Annotated[str | None, ServedReleaseOption] = None,
     artifact: Annotated[str | None, ArtifactOption] = None,
-    backends: Annotated[
-        Path | None,
-        typer.Option(
-            help="A backend directory in which the backend is installed, in place of an artifact.",
-            metavar="DIR",
-        ),
-    ] = None,
-    server: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder of an installed server, as /opt/tritonserver. Default: one of the "
-            "release is downloaded once.",
-            metavar="DIR",
-        ),
-    ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The Python of the backend's environment; default: the first suitable one.",
-            metavar="PATH",
-        ),
-    ] = None,
+    backends: Annotated[Path | None, BackendsOption] = None,
+    server: Annotated[Path | None, ServerOption] = None,
+    python: Annotated[str | None, PythonOption] = None,
     http_port: Annotated[
         int | None,
         typer.Option(
@@ -149,22 +125,16 @@ def serve(
     from tritonserver_jax.server.local import prepare
     from tritonserver_jax.server.log_lines import LogFollower
 
-    if not repository.is_dir():
-        raise UsageError(
-            f"{repository}: expected a folder that holds models, found none",
-            "name the folder in which the folders of the models are",
-        )
+    check_repository(repository)
     _refuse_model(repository)
     if not any(path.is_dir() for path in repository.iterdir()):
         raise UsageError(
             f"{repository}: expected models in it, found no folder",
             "a model is a folder there, with config.pbtxt and a version such as 1/model.py",
         )
-    if backends is not None and artifact is not None:
-        raise UsageError("--artifact and --backends: expected one of them", "leave one out")
-    check_release(release)
-    check_python(python)
-    check_installed(backends, server)
+    check_sources(
+        release=release, artifact=artifact, backends=backends, server=server, python=python
+    )
     wanted = _wanted_ports(http_port, grpc_port, metrics_port)
     options = list(server_options or [])
     _refuse_without_version(out, repository, options)
@@ -181,8 +151,7 @@ def serve(
     for one in ready.findings:
         if one.status is Status.WARN:
             out.finding(one)
-    if worst(ready.findings) is Status.FAIL:
-        bad = next(one for one in ready.findings if one.status is Status.FAIL)
+    if (bad := failure(ready.findings)) is not None:
         raise CommandFailedError(bad.detail, bad.remedy)
     out.progress(f"starting tritonserver {ready.distribution.release.release}")
     with tempfile.TemporaryDirectory(prefix="tritonserver-jax-") as scratch:

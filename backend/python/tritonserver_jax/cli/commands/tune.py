@@ -13,12 +13,15 @@ import typer
 from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
 from tritonserver_jax.cli.options import (
     ArtifactOption,
-    ReleaseOption,
-    check_installed,
-    check_python,
-    check_release,
+    BackendsOption,
+    PythonOption,
+    Repository,
+    ServedReleaseOption,
+    ServerOption,
+    check_repository,
+    check_sources,
 )
-from tritonserver_jax.findings import Status, worst
+from tritonserver_jax.findings import failure
 
 
 @command(
@@ -34,12 +37,7 @@ from tritonserver_jax.findings import Status, worst
 )
 def tune(
     out: Output,
-    repository: Annotated[
-        Path,
-        typer.Argument(
-            metavar="REPOSITORY", help="The folder that holds the models.", show_default=False
-        ),
-    ],
+    repository: Annotated[Path, Repository],
     model: Annotated[
         str | None,
         typer.Option(help="The model. Default: the only one.", metavar="NAME", show_default=False),
@@ -66,33 +64,11 @@ def tune(
     plot: Annotated[
         Path, typer.Option(help="Where the plot goes; it needs matplotlib.", metavar="FILE")
     ] = Path("tune.png"),
-    release: Annotated[
-        str | None,
-        ReleaseOption("The release of the server. Default: that of the backend or artifact."),
-    ] = None,
+    release: Annotated[str | None, ServedReleaseOption] = None,
     artifact: Annotated[str | None, ArtifactOption] = None,
-    backends: Annotated[
-        Path | None,
-        typer.Option(
-            help="A backend directory in which the backend is installed, in place of an artifact.",
-            metavar="DIR",
-        ),
-    ] = None,
-    server: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder of an installed server, as /opt/tritonserver. Default: one of the "
-            "release is downloaded once.",
-            metavar="DIR",
-        ),
-    ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The Python of the backend's environment; default: the first suitable one.",
-            metavar="PATH",
-        ),
-    ] = None,
+    backends: Annotated[Path | None, BackendsOption] = None,
+    server: Annotated[Path | None, ServerOption] = None,
+    python: Annotated[str | None, PythonOption] = None,
 ) -> None:
     """Look for the configuration that serves a model best on this machine.
 
@@ -111,18 +87,12 @@ def tune(
     from tritonserver_jax.tuning.search import Options, TuneError
     from tritonserver_jax.tuning.search import tune as search
 
-    if not repository.is_dir():
-        raise UsageError(
-            f"{repository}: expected a folder that holds models, found none",
-            "name the folder in which the folders of the models are",
-        )
+    check_repository(repository)
     if protocol not in ("grpc", "http", "shm"):
         raise UsageError(f"--protocol: expected grpc, http or shm, got {protocol!r}")
-    if backends is not None and artifact is not None:
-        raise UsageError("--artifact and --backends: expected one of them", "leave one out")
-    check_release(release)
-    check_python(python)
-    check_installed(backends, server)
+    check_sources(
+        release=release, artifact=artifact, backends=backends, server=server, python=python
+    )
     options = Options(
         concurrency=concurrency,
         protocol=protocol,  # type: ignore[arg-type]  # one of the three
@@ -146,8 +116,7 @@ def tune(
         force=False,
         say=out.progress,
     )
-    if worst(ready.findings) is Status.FAIL:
-        bad = next(one for one in ready.findings if one.status is Status.FAIL)
+    if (bad := failure(ready.findings)) is not None:
         raise CommandFailedError(bad.detail, bad.remedy)
     try:
         with progress(Console(file=sys.stderr)) as tell:
