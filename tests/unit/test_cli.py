@@ -28,7 +28,7 @@ from tritonserver_jax.cli.command import (
     UsageError,
     command,
 )
-from tritonserver_jax.findings import Finding, Status, worst
+from tritonserver_jax.findings import Finding, Status, failure
 from tritonserver_jax.server import ServerError
 
 PROGRAM = [sys.executable, "-m", "tritonserver_jax.cli"]
@@ -294,8 +294,9 @@ def test_one_file_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (result.exit_code, result.stdout) == (0, "hello all\n")
 
 
-def test_the_worst_finding_counts() -> None:
-    assert worst([]) is Status.OK
-    findings = [Finding("a", status, "") for status in (Status.WARN, Status.NOTE, Status.OK)]
-    assert worst(findings) is Status.WARN
-    assert worst([*findings, Finding("b", Status.FAIL, "")]) is Status.FAIL
+def test_the_first_failure_counts() -> None:
+    assert failure([]) is None
+    findings = [Finding("a", status, "") for status in Status if status is not Status.FAIL]
+    assert failure(findings) is None
+    first, second = Finding("b", Status.FAIL, "1"), Finding("b", Status.FAIL, "2")
+    assert failure([*findings, first, second]) is first

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Finding", "Status", "failure", "worst"]
+__all__ = ["Finding", "Status", "failure"]
 
 
 class Status(StrEnum):
@@ -43,12 +43,6 @@ class Finding:
             "detail": self.detail,
             "remedy": self.remedy,
         }
-
-
-def worst(findings: Iterable[Finding]) -> Status:
-    """Return the worst status of some findings; of none, that all is well."""
-    order = list(Status)
-    return max((one.status for one in findings), key=order.index, default=Status.OK)
 
 
 def failure(findings: Iterable[Finding]) -> Finding | None:
