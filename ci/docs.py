@@ -7,7 +7,6 @@ them is made here. ``python -m ci.docs`` writes it, ``--check`` says where it is
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import tomllib
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ci.command_docs import command_reference, exit_codes
+from ci.derived import write_or_check
 from ci.image_sizes import recorded_sizes
 from ci.locks import PYTHONS, lock_path, pinned
 from ci.process import ROOT
@@ -220,18 +220,13 @@ def outdated(docs: Path = DOCS, *, write: bool = False) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m ci.docs", description=__doc__)
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+    return write_or_check(
+        arguments,
+        program="python -m ci.docs",
+        description=__doc__,
+        outdated=lambda write: outdated(write=write),
+        difference="tables differ from their declarations",
     )
-    options = parser.parse_args(arguments)
-    pages = outdated(write=not options.check)
-    for page in pages:
-        print(f"{page.relative_to(ROOT)}: {'out of date' if options.check else 'written'}")
-    if pages and options.check:
-        print("tables differ from their declarations; write them with python -m ci.docs")
-        return 1
-    return 0
 
 
 if __name__ == "__main__":

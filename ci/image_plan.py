@@ -9,7 +9,6 @@ and ``.devcontainer/devcontainer.json`` for engineers. ``python -m ci.image_plan
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from ci.derived import write_or_check
 from ci.locks import ACCELERATORS, accelerator_lock_path
 from ci.process import ROOT
 from tritonserver_jax import __version__
@@ -366,16 +366,13 @@ def outdated(*, write: bool = False) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m ci.image_plan", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if outdated")
-    options = parser.parse_args(arguments)
-    paths = outdated(write=not options.check)
-    for path in paths:
-        print(f"{path.relative_to(ROOT)}: {'out of date' if options.check else 'written'}")
-    if paths and options.check:
-        print("these differ from releases.toml; write them with python -m ci.image_plan")
-        return 1
-    return 0
+    return write_or_check(
+        arguments,
+        program="python -m ci.image_plan",
+        description=__doc__,
+        outdated=lambda write: outdated(write=write),
+        difference="these differ from releases.toml",
+    )
 
 
 if __name__ == "__main__":
