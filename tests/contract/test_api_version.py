@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ci.base_image import sdk_headers
 from ci.process import ROOT
 from tests.support.api_host import REFUSED, answer_to
+from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
 
 
 @pytest.mark.parametrize("version", [(1, 11), (1, 0), (2, 12), (0, 99)])
@@ -42,14 +44,10 @@ def sdk(folder: Path, replace: tuple[str, str] | None = None) -> Path:
     if replace is not None:
         assert text.count(replace[0]) >= 1
         text = text.replace(replace[0], replace[1], 1)
-    text = text.replace("TRITON_JAX_", "OFFICIAL_")
-    include = folder / "include" / "triton" / "core"
-    include.mkdir(parents=True)
-    versions = (
-        "#define TRITONBACKEND_API_VERSION_MAJOR 1\n#define TRITONBACKEND_API_VERSION_MINOR 19\n"
-    )
-    (include / "tritonserver.h").write_text(versions + text)
-    (include / "tritonbackend.h").write_text('#pragma once\n#include "tritonserver.h"\n')
+    for name, header in sdk_headers(find_release(DEFAULT_RELEASE), text).items():
+        path = folder / "include" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(header)
     return folder
 
 
