@@ -6,7 +6,6 @@
 //
 // For models with max_batch_size > 0, one input, and outputs that are no longer than it.
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -15,28 +14,19 @@
 #include <utility>
 #include <vector>
 
+#include "now.h"
 #include "triton_c_api.h"
 #include "triton_status.h"
 
 namespace {
 
-using triton_jax::CatchStatus;
 using triton_jax::Code;
+using triton_jax::EntryPoint;
+using triton_jax::NowNs;
 using triton_jax::StatusError;
 using triton_jax::ThrowIfError;
 
 constexpr uint64_t kFp32Bytes = 4;
-
-uint64_t NowNs() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
-
-template <typename Body>
-TRITONSERVER_Error* EntryPoint(Body&& body) {
-  return triton_jax::ToTriton(CatchStatus(std::forward<Body>(body)));
-}
 
 struct Tensor {
   std::string name;

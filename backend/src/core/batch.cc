@@ -34,6 +34,11 @@ constexpr size_t kMostPadding = 8;
 // ... unless that is so little that running them apart costs more.
 constexpr size_t kLittlePadding = size_t{1} << 20U;
 
+// What an engine wants of input that it uses where it is, and from how many bytes on a copy costs
+// more than to hand over another address.
+constexpr size_t kHostAlignment = 64;
+constexpr size_t kWorthLeaving = 256UL * 1024;
+
 // Ragged strings are not padded, so their numbers have to agree.
 bool IsPadded(const TensorSpec& spec) { return spec.ragged && spec.dtype != DataType::kBytes; }
 
@@ -151,8 +156,9 @@ void Batch::Gather(const std::vector<InputShape>& shapes, std::vector<InputBuffe
           GatherOnGpu(gpu_memory, gpu, requests_, i, shapes[i].dims, *row_bytes, &buffer)) {
         continue;
       }
-      if (buffer.takes_in_place && filled == buffer.bytes && requests_.size() == 1) {
-        buffer.in_place = requests_.front()->InPlace(i, shapes[i].dims, filled);
+      if (buffer.takes_in_place && filled == buffer.bytes && filled >= kWorthLeaving &&
+          requests_.size() == 1 && requests_.front()->ok()) {
+        buffer.in_place = requests_.front()->InPlace(i, shapes[i].dims, filled, -1, kHostAlignment);
         if (buffer.in_place != nullptr) {
           continue;
         }

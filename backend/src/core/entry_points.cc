@@ -32,12 +32,6 @@ void CheckApiVersion() {
   }
 }
 
-// Runs an entry point's body, and returns what went wrong as Triton wants it.
-template <typename Body>
-TRITONSERVER_Error* EntryPoint(Body&& body) {
-  return ToTriton(CatchStatus(std::forward<Body>(body)));
-}
-
 }  // namespace
 }  // namespace triton_jax
 

@@ -3,21 +3,9 @@
 #include "gpu_gather.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace triton_jax {
 namespace {
-
-// The input where it is, if it is all that is wanted.
-const char* AsItIs(int gpu, const Request& request, size_t index, const Dims& dims, size_t bytes) {
-  const std::vector<InputPiece> pieces = request.Pieces(index);
-  if (pieces.size() != 1 || pieces.front().place.gpu != gpu || pieces.front().bytes != bytes ||
-      request.shapes()[index].dims != dims) {
-    return nullptr;
-  }
-  const char* data = pieces.front().place.data;
-  return reinterpret_cast<uintptr_t>(data) % kGpuAlignment == 0 ? data : nullptr;
-}
 
 // Fills up with copies of the last of the `filled` bytes' rows; with zeros if there is none.
 void RepeatLastRow(GpuMemory* memory, const Place& data, size_t filled, size_t bytes,
@@ -46,7 +34,7 @@ bool GatherOnGpu(GpuMemory* memory, int gpu, const std::vector<Request*>& reques
     return false;
   }
   if (requests.size() == 1) {
-    buffer->in_place = AsItIs(gpu, *requests.front(), index, dims, buffer->bytes);
+    buffer->in_place = requests.front()->InPlace(index, dims, buffer->bytes, gpu, kGpuAlignment);
     if (buffer->in_place != nullptr) {
       return true;
     }

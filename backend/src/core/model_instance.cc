@@ -3,21 +3,14 @@
 #include "model_instance.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 
 #include "log.h"
+#include "now.h"
 #include "triton_status.h"
 
 namespace triton_jax {
 namespace {
-
-// Triton compares these with its own timestamps, which are steady_clock's.
-uint64_t NowNs() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
 
 // A phase that was not reached took no time.
 void FillTimes(RequestTimes* times) {

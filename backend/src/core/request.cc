@@ -21,11 +21,6 @@ namespace {
 // No output is as long: what follows such a dimension is left as it is.
 constexpr int64_t kNotCut = std::numeric_limits<int64_t>::max();
 
-// What an engine wants of input that it uses where it is, and from how many bytes on a copy costs
-// more than to hand over another address.
-constexpr uintptr_t kHostAlignment = 64;
-constexpr size_t kWorthLeaving = 256UL * 1024;
-
 bool HasState(const ModelDescription& model) {
   return std::any_of(model.outputs.begin(), model.outputs.end(),
                      [](const TensorSpec& spec) { return spec.state; });
@@ -256,21 +251,6 @@ const char* Request::Data(size_t index, size_t bytes, std::vector<char>* scratch
                                              " bytes, got " + std::to_string(found));
   }
   return buffer_count == 1 ? only : scratch->data();
-}
-
-const char* Request::InPlace(size_t index, const Dims& dims, size_t bytes) noexcept {
-  if (!ok() || bytes < kWorthLeaving || shapes_[index].dims != dims) {
-    return nullptr;
-  }
-  const char* found = nullptr;
-  Fail(CatchStatus([&] {
-    const std::vector<InputPiece> pieces = Pieces(index);
-    if (pieces.size() == 1 && pieces.front().place.gpu < 0 && pieces.front().bytes == bytes &&
-        reinterpret_cast<uintptr_t>(pieces.front().place.data) % kHostAlignment == 0) {
-      found = pieces.front().place.data;
-    }
-  }));
-  return found;
 }
 
 void Request::CopyInput(size_t index, const Dims& padded, char* destination) noexcept {

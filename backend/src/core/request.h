@@ -56,9 +56,11 @@ class Request {
   // Of each input of the model, without the batch dimension, as the request has it.
   const std::vector<InputShape>& shapes() const { return shapes_; }
 
-  // Where input number `index` is, if it is in one piece of `bytes` bytes in the host's memory as
-  // an engine wants it, of dimensions `dims`, and long enough to be worth the trouble; or null.
-  const char* InPlace(size_t index, const Dims& dims, size_t bytes) noexcept;
+  // Where input number `index` is, if it is as an engine wants it: one piece of `bytes` bytes of
+  // dimensions `dims`, aligned, in memory of GPU `gpu`, or of the host, where that is negative; or
+  // null.
+  const char* InPlace(size_t index, const Dims& dims, size_t bytes, int gpu,
+                      size_t alignment) const;
   // Copies input number `index` to `destination`, which has room for rows() rows of dimensions
   // `padded` and is zero wherever the request has nothing.
   void CopyInput(size_t index, const Dims& padded, char* destination) noexcept;

@@ -35,6 +35,17 @@ bool Request::IsOnGpu(size_t index) const {
   return false;
 }
 
+const char* Request::InPlace(size_t index, const Dims& dims, size_t bytes, int gpu,
+                             size_t alignment) const {
+  const std::vector<InputPiece> pieces = Pieces(index);
+  if (pieces.size() != 1 || pieces.front().place.gpu != gpu || pieces.front().bytes != bytes ||
+      shapes_[index].dims != dims) {
+    return nullptr;
+  }
+  const char* data = pieces.front().place.data;
+  return reinterpret_cast<uintptr_t>(data) % alignment == 0 ? data : nullptr;
+}
+
 std::vector<InputPiece> Request::Pieces(size_t index) const {
   const std::string& name = model_.inputs[index].name;
   const size_t expected = Bytes(index);

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include <string>
+#include <utility>
 
 #include "engine/status.h"
 #include "triton_c_api.h"
@@ -35,6 +35,12 @@ inline void ThrowIfError(TRITONSERVER_Error* error) {
   if (error != nullptr) {
     throw StatusError(FromTriton(error));
   }
+}
+
+// Runs the body of a function that Triton calls, and returns what went wrong as Triton wants it.
+template <typename Body>
+TRITONSERVER_Error* EntryPoint(Body&& body) {
+  return ToTriton(CatchStatus(std::forward<Body>(body)));
 }
 
 }  // namespace triton_jax
