@@ -283,13 +283,3 @@ class LocalRunner:
             path = self.checkout / name
             path.touch(mode=0o600)
             path.write_text(json.dumps(content), encoding="utf-8")
-
-
-def check_exit(outcome: PipelineRun) -> None:
-    """Raise if a job failed.
-
-    Raises:
-        CommandError: One did; the message names it.
-    """
-    if outcome.failed:
-        raise CommandError(f"failed: {', '.join(outcome.failed)}; what they said is above")
