@@ -15,6 +15,7 @@ from pathlib import Path
 
 import yaml
 
+from ci.chart_files import value_table
 from ci.command_docs import command_reference, exit_codes
 from ci.derived import write_or_check
 from ci.image_sizes import recorded_sizes
@@ -184,6 +185,10 @@ def _image_sizes() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "chart_values": lambda: _table(
+        ("value", "default", "meaning"),
+        [(f"`{path}`", f"`{default}`", text) for path, default, text in value_table()],
+    ),
     "commands": command_reference,
     "dtypes": _dtypes,
     "image_sizes": _image_sizes,
