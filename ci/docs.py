@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ci.command_docs import command_reference, exit_codes
+from ci.deploy.variables import variable_descriptions
 from ci.derived import write_or_check
 from ci.image_sizes import recorded_sizes
 from ci.locks import PYTHONS, lock_path, pinned
@@ -170,6 +171,9 @@ def _image_sizes() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "commands": command_reference,
+    "deploy_variables": lambda: _table(
+        ("variable", "meaning"), [(f"`{name}`", text) for name, text in variable_descriptions()]
+    ),
     "dtypes": _dtypes,
     "image_sizes": _image_sizes,
     "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),

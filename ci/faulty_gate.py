@@ -75,7 +75,8 @@ class _Connection(socketserver.BaseRequestHandler):
             head = self._head()
             if not head:
                 return
-            status = self.server.take_failure()
+            # Clients that try TLS first find no HTTP here, and try again without: no failure.
+            status = self.server.take_failure() if _is_http(head) else None
             if status is not None:
                 self._refuse(status)
                 return
@@ -93,6 +94,8 @@ class _Connection(socketserver.BaseRequestHandler):
             if not block:
                 break
             received += block
+            if not _is_http(received):
+                break
         return received
 
     def _refuse(self, status: http.HTTPStatus) -> None:
@@ -104,6 +107,11 @@ class _Connection(socketserver.BaseRequestHandler):
         self.request.settimeout(_DRAIN_SECONDS)
         while self.request.recv(_BLOCK):
             pass
+
+
+def _is_http(received: bytes) -> bool:
+    """Say whether a connection begins as a request does: with the name of a method."""
+    return received[:1].isalpha()
 
 
 def _pass(source: socket.socket, target: socket.socket) -> None:

@@ -10,8 +10,8 @@
 
 Everything is verified before anything is published. What is there already is left alone, other
 bytes under a name of ours are refused, so it may be run again whenever it failed. ``--dry-run``
-verifies and shows the plan. ``TRITON_RELEASES`` and ``TRITON_VARIANTS`` say which images there are (see
-`ci.selection`), and docs/releasing.md which variables say where to publish.
+verifies and shows the plan. ``TRITON_RELEASES`` and ``TRITON_VARIANTS`` say which images there are
+(see `ci.selection`), and docs/releasing.md which variables say where to publish.
 """
 
 from __future__ import annotations

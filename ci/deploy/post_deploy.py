@@ -125,7 +125,8 @@ def _verify_as_user(plan: Plan, index: IndexVariables, scratch: Path) -> None:
     downloads, installed = scratch / "index", scratch / "installed"
     downloads.mkdir()
     wheel = download_distribution(index, plan.distributions[0].name, downloads)
-    run(["uv", "pip", "install", "--quiet", "--no-deps", f"--target={installed}", wheel])
+    install = ["uv", "pip", "install", "--quiet", "--no-deps", f"--python={sys.executable}"]
+    run([*install, f"--target={installed}", wheel])
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     for folder in plan.folders:
         command = [sys.executable, "-P", "-m", "tritonserver_jax.cli", "verify", folder.path]
