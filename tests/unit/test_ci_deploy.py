@@ -141,19 +141,19 @@ def test_a_variable_that_is_missing_or_empty_is_named(value: str | None) -> None
     given = {name: one for name, one in PROJECT.items() if name != "CI_JOB_TOKEN"}
     if value is not None:
         given["CI_JOB_TOKEN"] = value
-    with pytest.raises(DeployError, match="^CI_JOB_TOKEN: expected a value, got none; docs/rel"):
+    with pytest.raises(DeployError, match=r"^CI_JOB_TOKEN: expected a value, got none; docs/rel"):
         ProjectVariables.read(given)
 
 
 def test_a_wrong_value_is_not_shown() -> None:
-    with pytest.raises(DeployError, match="^CI_API_V4_URL: ") as caught:
+    with pytest.raises(DeployError, match=r"^CI_API_V4_URL: ") as caught:
         ProjectVariables.read(PROJECT | {"CI_API_V4_URL": "https://user:secret@example.com"})
     assert "secret" not in str(caught.value)
 
 
 def test_a_registry_is_named_without_a_scheme() -> None:
     assert RegistryVariables.read(REGISTRY).repository == "registry.example.com/group/project"
-    with pytest.raises(DeployError, match="CI_REGISTRY: .*without https://"):
+    with pytest.raises(DeployError, match=r"CI_REGISTRY: .*without https://"):
         RegistryVariables.read(REGISTRY | {"CI_REGISTRY": "https://registry.example.com"})
 
 
