@@ -184,6 +184,38 @@ def sign(session: nox.Session) -> None:
 
 
 @nox.session
+def deploy(session: nox.Session) -> None:
+    """Publish this version to where the variables say; `-- --dry-run` only verifies everything.
+
+    `-- images` publishes a part: images, packages, wheel, release. It may be run again: what is
+    published is left alone.
+    """
+    install(session, "deploy")
+    session.run("python", "-m", "ci.deploy", *session.posargs)
+
+
+@nox.session(name="post-deploy")
+def post_deploy(session: nox.Session) -> None:
+    """Download what was published, verify it, and serve a model from it."""
+    install(session, "deploy")
+    session.run("python", "-m", "ci.deploy.post_deploy", *session.posargs)
+
+
+@nox.session
+def rollback(session: nox.Session) -> None:
+    """Move the moving tags of the images back: `-- 0.1.0`, or `-- sha256:… --release 24.10`."""
+    install(session, "deploy")
+    session.run("python", "-m", "ci.deploy.rollback", *session.posargs)
+
+
+@nox.session(name="cut-version")
+def cut_version(session: nox.Session) -> None:
+    """Cut a version: `-- 0.2.0` changes what names it, runs the checks, commits and tags."""
+    install(session, "lint")
+    session.run("python", "-m", "ci.cut_version", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Compare this backend with its limit and its alternatives, on real servers, in one run.
 

@@ -17,6 +17,7 @@ import yaml
 
 from ci.chart_files import value_table
 from ci.command_docs import command_reference, exit_codes
+from ci.deploy.variables import variable_descriptions
 from ci.derived import write_or_check
 from ci.image_sizes import recorded_sizes
 from ci.locks import PYTHONS, lock_path, pinned
@@ -190,6 +191,9 @@ TABLES: dict[str, Callable[[], str]] = {
         [(f"`{path}`", f"`{default}`", text) for path, default, text in value_table()],
     ),
     "commands": command_reference,
+    "deploy_variables": lambda: _table(
+        ("variable", "meaning"), [(f"`{name}`", text) for name, text in variable_descriptions()]
+    ),
     "dtypes": _dtypes,
     "image_sizes": _image_sizes,
     "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),
