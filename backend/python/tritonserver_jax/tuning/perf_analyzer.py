@@ -55,6 +55,7 @@ _WINDOWS: Final = 3
 #: For connecting, and for the windows that it starts over.
 _GRACE_SECONDS: Final = 10.0
 _TRIES: Final = 3
+#: Above this, requests over HTTP share threads.
 _MOST_HTTP_THREADS: Final = 8
 
 Protocol = Literal["grpc", "http", "shm"]
