@@ -76,7 +76,7 @@ def _drawn(panel: Panel) -> _AnyPanel:
         drawn.stacking(options.StackingConfig().mode(choices.StackingMode.NORMAL).group("A"))
     if panel.limit is not None:
         drawn.thresholds_style(
-            options.GraphThresholdsStyleConfig().mode(choices.GraphThresholdsStyleMode.LINE)
+            options.GraphThresholdsStyleConfig().mode(choices.GraphTresholdsStyleMode.LINE)
         )
     return drawn
 

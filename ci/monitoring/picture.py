@@ -7,12 +7,12 @@ The panels, their questions and their units are read from ``packaging/monitoring
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import matplotlib as mpl
 import numpy as np
+from numpy.typing import NDArray
 
 from ci.monitoring.dashboard import ShownPanel, shown_panels
 from ci.monitoring.files import DASHBOARD
@@ -26,6 +26,8 @@ mpl.rcParams["svg.hashsalt"] = "tritonserver-jax"
 import matplotlib.pyplot as plt  # noqa: E402 - after the choice of what draws
 
 __all__ = ["draw"]
+
+FloatArray = NDArray[np.float64]
 
 _COLUMNS: Final = 3
 _STEP: Final = 1.0
@@ -51,6 +53,13 @@ def _named(series: Series, legend: str) -> str:
     return _PLACEHOLDER.sub(lambda match: series.labels.get(match[1], ""), legend).strip()
 
 
+def _at(times: FloatArray, series: Series, outside: float) -> FloatArray:
+    """The values of a series at some times, and what stands where it was not there yet."""
+    known = np.array(series.points)
+    values: FloatArray = np.interp(times, known[:, 0], known[:, 1], left=outside, right=outside)
+    return values
+
+
 def _value(panel: ShownPanel, value: float) -> str:
     factor, unit = _UNITS[panel.unit]
     shown = value * factor
@@ -68,13 +77,12 @@ def _stat(axes: Any, panel: ShownPanel, prometheus: Prometheus, end: float) -> N
 def _lines(axes: Any, panel: ShownPanel, prometheus: Prometheus, start: float, end: float) -> None:
     factor, unit = _UNITS[panel.unit]
     times = np.arange(start, end, _STEP)
-    drawn: list[tuple[str, np.ndarray[Any, Any]]] = []
+    drawn: list[tuple[str, FloatArray]] = []
     for expression, legend in panel.queries:
         for series in prometheus.query_range(
             filled_in(expression), start=start, end=end, step=_STEP
         ):
-            known = np.array(series.points)
-            values = np.interp(times, known[:, 0], known[:, 1], left=np.nan, right=np.nan)
+            values = _at(times, series, np.nan)
             drawn.append((_named(series, legend), values * factor))
     drawn.sort(key=lambda one: one[0])
     if panel.stacked:
@@ -98,7 +106,7 @@ def _heatmap(
     found = prometheus.query_range(filled_in(expression), start=start, end=end, step=_STEP)
     found.sort(key=lambda one: float(one.labels["le"]))
     times = np.arange(start, end, _STEP)
-    cumulative = np.array([np.interp(times, *np.array(one.points).T, left=0.0) for one in found])
+    cumulative = np.array([_at(times, one, 0.0) for one in found])
     # A bucket's series counts those of the smaller ones as well.
     counts = np.diff(cumulative, axis=0, prepend=0.0).clip(0)
     axes.imshow(
@@ -126,7 +134,8 @@ def draw(prometheus: Prometheus, path: Path, *, start: float, end: float) -> Non
     charts = [one for one in panels if one.kind != "stat"]
     rows = -(-len(charts) // _COLUMNS)
     figure = plt.figure(figsize=(15, 1.3 + 2.5 * rows), layout="constrained")
-    top, rest = figure.subfigures(2, 1, height_ratios=(1.3, 2.5 * rows))
+    halves: Any = figure.subfigures(2, 1, height_ratios=(1.3, 2.5 * rows))
+    top, rest = halves
     for axes, panel in zip(_flat(top.subplots(1, len(stats))), stats, strict=True):
         _stat(axes, panel, prometheus, end)
     places = _flat(rest.subplots(rows, _COLUMNS))
@@ -150,6 +159,5 @@ def _has_data(prometheus: Prometheus, panel: ShownPanel, end: float) -> bool:
     )
 
 
-def _flat(axes: Any) -> Sequence[Any]:
-    flat: Sequence[Any] = np.asarray(axes, dtype=object).ravel()
-    return flat
+def _flat(axes: Any) -> list[Any]:
+    return list(np.asarray(axes, dtype=object).ravel())

@@ -85,7 +85,7 @@ def test_the_dashboard_stands_on_its_own() -> None:
     content: dict[str, Any] = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     numbers = [panel["id"] for panel in content["panels"]]
     assert len(set(numbers)) == len(numbers)
-    places = set()
+    places: set[tuple[int, int]] = set()
     for panel in content["panels"]:
         place = panel["gridPos"]
         cells = {
