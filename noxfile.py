@@ -257,6 +257,14 @@ def rollout(session: nox.Session) -> None:
     install(session, "test")
     session.run("python", "-m", "ci.artifacts")
     session.run("python", "-m", "ci.rollout", *session.posargs)
+def monitoring(session: nox.Session) -> None:
+    """Try alerts, recording rules and dashboard: a real Prometheus watches a real server.
+
+    Prometheus and its blackbox exporter are installed when they are not there. `-- --report` draws
+    `docs/images/dashboard.svg` from what was measured; other arguments go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.monitoring.session", *session.posargs)
 
 
 @nox.session
