@@ -9,6 +9,7 @@ which are those of this checkout.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_what_is_written_twice_and_differs_stops_the_first_job(runner: LocalRunn
     assert "ci/gitlab/releases.yml: out of date" in job.log
     assert "write them with python -m ci.pipeline_plan" in job.log
     assert "the tag v9.9.9 is not the project version: expected v" in job.log
-    assert "lint: 2 of 6 failed: version, pipeline" in job.log
+    assert re.search(r"^lint: 2 of \d+ failed: version, pipeline$", job.log, re.MULTILINE)
 
 
 def test_a_broken_test_stops_its_job(runner: LocalRunner) -> None:
