@@ -5,6 +5,7 @@ Nothing is decided here. A session installs a locked dependency group (see pypro
 runs a module of `ci`, where the logic and its tests are.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "unit"]
+# Where the sessions' environments are: several checkouts may share them.
+nox.options.envdir = os.environ.get("NOX_ENVDIR", ".nox")
 
 CATALOG = load_catalog()
 #: Every release has sessions that make something for it ...
@@ -47,7 +50,8 @@ def install(session: nox.Session, *groups: str) -> None:
 def lint(session: nox.Session) -> None:
     """Check the source: ruff, mypy, clang-format, clang-tidy, shellcheck, locks, the tag.
 
-    `-- --fix` repairs what can be repaired; `-- --only mypy` runs one check.
+    `-- --fix` repairs what can be repaired; `-- --only mypy` runs one check;
+    `-- --code-quality FILE` writes what GitLab shows.
     """
     install(session, "lint")
     session.run("python", "-m", "ci.lint", *session.posargs)
@@ -80,6 +84,39 @@ def test(session: nox.Session) -> None:
         others = [name for name in CATALOG.gate_releases if name != CATALOG.default_release]
         options = [f"--release={name}" for name in others]
         session.run("python", "-m", "ci.matrix", "--suite=integration", *options)
+
+
+@nox.session
+def suite(session: nox.Session) -> None:
+    """Run tests on what is there, and build nothing: `-- tests/images --release 24.10`.
+
+    Artifacts are taken from `dist`, or from `--backend-dist`. Arguments go to pytest.
+    """
+    if not session.posargs:
+        session.error("name a folder of tests, as in: ./ci/nox -s suite -- tests/contract")
+    install(session, "lint")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Say which lines the unit tests and the core's own tests run; `-- python` or `-- core`.
+
+    Reports that GitLab reads are left in build/reports.
+    """
+    install(session, "coverage")
+    session.run("python", "-m", "ci.coverage", *session.posargs)
+
+
+@nox.session
+def pipeline(session: nox.Session) -> None:
+    """Run .gitlab-ci.yml on this machine, as for a merge request and as for a tag, to the end.
+
+    It publishes to services that are started for this. `-- --form tag` runs one of them,
+    `-- --release 24.10 --release 23.10` makes more than the default release.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.pipeline", *session.posargs)
 
 
 @nox.session
@@ -310,8 +347,8 @@ def package_release(session: nox.Session, release: str) -> None:
 def integration_release(session: nox.Session, release: str) -> None:
     """Make the artifacts, and run the integration tests on a real server of the release.
 
-    `-- --backend FILE` tests a tarball or a libtriton_jax.so and builds nothing native; the rest
-    goes to pytest: `-- -m core`, `-- -k streams`.
+    `-- --backend FILE` tests a tarball, its folder or a libtriton_jax.so, and builds nothing
+    native; the rest goes to pytest: `-- -m core`, `-- -k streams`.
     """
     install(session, "test")
     session.run("python", "-m", "ci.integration", release, *session.posargs)
@@ -319,6 +356,9 @@ def integration_release(session: nox.Session, release: str) -> None:
 
 @each_release("health", SERVED)
 def health_release(session: nox.Session, release: str) -> None:
-    """Make the artifacts, install them, serve `add_sub`, and run the health check on it."""
+    """Make the artifacts, install them, serve `add_sub`, and run the health check on it.
+
+    `-- --backend FILE` takes a tarball, its folder, or a libtriton_jax.so.
+    """
     install(session, "build")
     session.run("python", "-m", "ci.health", release, *session.posargs)

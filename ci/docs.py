@@ -13,6 +13,8 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import yaml
+
 from ci.chart_files import value_table
 from ci.command_docs import command_reference, exit_codes
 from ci.deploy.variables import variable_descriptions
@@ -27,6 +29,7 @@ from tritonserver_jax.runtime.settings import SETTINGS
 from tritonserver_jax.variables import VARIABLES
 
 DOCS = ROOT / "docs"
+PIPELINE = ROOT / ".gitlab-ci.yml"
 METRICS_SOURCE = ROOT / "backend" / "src" / "core" / "metrics.cc"
 
 _BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end table -->)", re.DOTALL)
@@ -52,6 +55,18 @@ def metrics() -> list[tuple[str, str, str]]:
         (name, _KINDS[kind], "".join(re.findall(r"\"([^\"]*)\"", text)))
         for kind, name, text in found
     ]
+
+
+def _pipeline_variables() -> str:
+    settings = yaml.safe_load(PIPELINE.read_text(encoding="utf-8"))
+    return _table(
+        ("variable", "meaning", "default"),
+        [
+            (f"`{name}`", one["description"], f"`{one['value']}`" if one["value"] else "")
+            for name, one in settings["variables"].items()
+            if isinstance(one, dict)
+        ],
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -185,6 +200,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "features": _features,
     "metrics": _metrics,
     "parameters": lambda: _parameters(PARAMETERS),
+    "pipeline_variables": _pipeline_variables,
     "release_images": _images,
     "pythons": _pythons,
     "releases": _releases,

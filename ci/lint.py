@@ -3,7 +3,8 @@
 
 ``python -m ci.lint`` runs all of them, also after one failed, and ends with the list of those
 that did. ``--fix`` first lets the tools that can do so repair what they find. ``--only NAME``
-runs one (pre-commit calls it so).
+runs one (pre-commit calls it so). ``--code-quality FILE`` writes what ruff and hadolint find for
+GitLab, which shows it beside the lines of a merge request.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci import build, content, toolchain, version
+from ci import build, code_quality, content, toolchain, version
 from ci.process import ROOT, CommandError, fail, run
 
 #: Exported from the group `nox` of uv.lock; ci/nox installs it.
@@ -150,7 +151,16 @@ def _export_all() -> None:
 
 
 def _hadolint() -> None:
-    run(["hadolint", *files("packaging/docker/Dockerfile*")])
+    run(["hadolint", *dockerfiles()])
+
+
+def dockerfiles() -> list[Path]:
+    """Returns the Dockerfiles."""
+    return files("packaging/docker/Dockerfile*")
+
+
+def _pipeline(*arguments: str) -> None:
+    run([sys.executable, "-m", "ci.pipeline_plan", *arguments])
 
 
 def _images(*arguments: str) -> None:
@@ -180,7 +190,7 @@ def _locks() -> None:
 
 
 def _version() -> None:
-    version.check(version.project_version(), version.tags_of_head())
+    version.check(version.project_version(), version.tags())
 
 
 def checks() -> list[Check]:
@@ -197,6 +207,7 @@ def checks() -> list[Check]:
         Check("chart", lambda: _chart("--check"), _chart),
         Check("docs", lambda: _docs("--check"), _docs),
         Check("images", lambda: _images("--check"), _images),
+        Check("pipeline", lambda: _pipeline("--check"), _pipeline),
         Check("dockerfile", _hadolint),
         Check("locks", _locks, _export_all),
         Check("content", content.check_content_lists, content.write_content_lists),
@@ -244,7 +255,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.lint", description=__doc__)
     parser.add_argument("--fix", action="store_true", help="first repair what can be repaired")
     parser.add_argument("--only", action="append", choices=[check.name for check in every])
+    parser.add_argument("--code-quality", type=Path, metavar="FILE", help="what GitLab shows")
     options = parser.parse_args(arguments)
+    if options.code_quality:
+        code_quality.write_report(options.code_quality, dockerfiles())
     selected = [check for check in every if not options.only or check.name in options.only]
     failed = lint(selected, fix=options.fix)
     if failed:
