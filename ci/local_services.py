@@ -199,7 +199,7 @@ def _registry(directory: Path, password: str) -> Iterator[FaultyGate]:
         ),
         encoding="utf-8",
     )
-    command = ["docker-registry", "serve", config]
+    command: list[str | Path] = ["docker-registry", "serve", config]
     with _program(command, port, directory / "registry.log"), faulty_gate(port) as gate:
         yield gate
 
