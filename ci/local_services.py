@@ -102,6 +102,14 @@ class LocalServices:
         names = ("CI_JOB_TOKEN", "CI_REGISTRY_PASSWORD", "TWINE_PASSWORD")
         return tuple(self.variables[name] for name in names)
 
+    @property
+    def registry_password(self) -> dict[str, str]:
+        """User and password of the container registry, as an engine wants them."""
+        return {
+            "username": self.variables["CI_REGISTRY_USER"],
+            "password": self.variables["CI_REGISTRY_PASSWORD"],
+        }
+
     def image_digests(self) -> dict[str, str]:
         """Return the digest of each ``<repository>:<tag>`` in the container registry."""
         root = self.directory / "registry" / "docker" / "registry" / "v2" / "repositories"
