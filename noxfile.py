@@ -257,6 +257,9 @@ def rollout(session: nox.Session) -> None:
     install(session, "test")
     session.run("python", "-m", "ci.artifacts")
     session.run("python", "-m", "ci.rollout", *session.posargs)
+
+
+@nox.session
 def monitoring(session: nox.Session) -> None:
     """Try alerts, recording rules and dashboard: a real Prometheus watches a real server.
 

@@ -58,7 +58,7 @@ VALUE_SETS: Final[Mapping[str, Path]] = {
 }
 #: The newest Kubernetes that the chart is checked against: what is rendered without a cluster is
 #: rendered for it.
-KUBERNETES: Final = "1.33.0"
+KUBERNETES: Final = "1.37.0"
 
 #: The plain manifests, and the values that each is made from.
 _PLAIN: Final = {"cpu.yaml": "minimal", "gpu.yaml": "gpu", "s3.yaml": "s3"}

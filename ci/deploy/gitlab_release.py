@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -83,7 +84,8 @@ class ReleasePublisher:
         else:
             absent = [link for link in self._links if not self._look(link, there).there]
             for link in absent:
-                ask(f"release {plan.tag}: link {link.name}", lambda link=link: self._add(link))
+                add = functools.partial(self._add, link)
+                ask(f"release {plan.tag}: link {link.name}", add)
             there = self._published()
             print(f"release {plan.tag}: there already, {len(absent)} links added", flush=True)
         left = [link.name for link in self._links if not self._look(link, there).there]

@@ -129,7 +129,8 @@ def _verify_as_user(plan: Plan, index: IndexVariables, scratch: Path) -> None:
     run([*install, f"--target={installed}", wheel])
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     for folder in plan.folders:
-        command = [sys.executable, "-P", "-m", "tritonserver_jax.cli", "verify", folder.path]
+        command: list[str | Path] = [sys.executable, "-P", "-m", "tritonserver_jax.cli"]
+        command += ["verify", folder.path]
         if key := environment.get(PUBLIC_KEY_FILE):
             command += ["--key", key]
         run(command, cwd=scratch, env=environment)

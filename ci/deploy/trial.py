@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import docker
 from docker.models.containers import Container
@@ -62,14 +62,13 @@ def try_image(client: docker.DockerClient, image: str) -> None:
         CommandError: An answer is wrong, or there is none.
     """
     with model_repository() as repository:
-        container = client.containers.run(
-            image,
-            detach=True,
-            ports={_HTTP: ("127.0.0.1", None), _GRPC: ("127.0.0.1", None)},
-            volumes={str(repository): {"bind": "/models", "mode": "ro"}},
-            read_only=True,
-            tmpfs={"/tmp": ""},  # noqa: S108 # in the container
-        )
+        options: dict[str, Any] = {
+            # Any port of this machine; the types of docker-py do not know that.
+            "ports": {_HTTP: ("127.0.0.1", None), _GRPC: ("127.0.0.1", None)},
+            "volumes": {str(repository): {"bind": "/models", "mode": "ro"}},
+            "tmpfs": {"/tmp": ""},  # noqa: S108 # in the container
+        }
+        container = client.containers.run(image, detach=True, read_only=True, **options)
         try:
             _wait_healthy(container, image)
             ask_add_sub(_address(container, _HTTP), _address(container, _GRPC))

@@ -98,6 +98,6 @@ def test_variables_that_are_missing_are_named_and_none_is_shown(job: Job) -> Non
     assert "a-secret" not in said
 
 
-def test_an_unknown_part_is_refused(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_part_is_refused(job: Job) -> None:
     with pytest.raises(SystemExit, match="2"):
         job.deploy("image")

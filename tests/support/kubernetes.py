@@ -17,7 +17,7 @@ import kubernetes_validate
 CUSTOM = Path(__file__).with_name("custom_resources.json")
 
 #: The versions of Kubernetes that the chart is checked against.
-VERSIONS = ("1.28", "1.29", "1.30", "1.31", "1.32", "1.33")
+VERSIONS = tuple(f"1.{minor}" for minor in range(28, 38))
 
 
 @functools.cache

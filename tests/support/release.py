@@ -108,17 +108,12 @@ class Images:
 
     def push(self, services: LocalServices, tag: str, *others: str) -> str:
         """Push one under its tag, and under others; its digest."""
-        variables = services.variables
-        password = {
-            "username": variables["CI_REGISTRY_USER"],
-            "password": variables["CI_REGISTRY_PASSWORD"],
-        }
         return real_images.push(
             self.client,
             f"{self.name}:{tag}",
-            variables["CI_REGISTRY_IMAGE"],
+            services.variables["CI_REGISTRY_IMAGE"],
             [tag, *others],
-            password=password,
+            password=services.registry_password,
         )
 
     def remove(self) -> None:
