@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ci.command_docs import command_reference, exit_codes
 from ci.derived import write_or_check
+from ci.guides.blocks import REASONS
 from ci.image_sizes import recorded_sizes
 from ci.locks import PYTHONS, lock_path, pinned
 from ci.process import ROOT
@@ -175,6 +176,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),
     "features": _features,
     "metrics": _metrics,
+    "not_run": lambda: _table(
+        ("reason", "meaning"), [(f"`{name}`", text) for name, text in REASONS.items()]
+    ),
     "parameters": lambda: _parameters(PARAMETERS),
     "release_images": _images,
     "pythons": _pythons,
