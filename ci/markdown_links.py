@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +44,7 @@ def anchors_of(page: Path) -> frozenset[str]:
     """Return the anchors of the headings of a page; one that is there already gets a number."""
     found: set[str] = set()
     tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
-    for opening, content in zip(tokens, tokens[1:], strict=False):
+    for opening, content in pairwise(tokens):
         if opening.type == "heading_open":
             anchor, number = anchor_of(_text(content)), 0
             while (one := f"{anchor}-{number}" if number else anchor) in found:

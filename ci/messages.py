@@ -114,7 +114,9 @@ def _of_native(path: Path) -> Iterator[Message]:
         expression = _enclosed(source, call.end())
         text = _text_of_native(expression)
         if text.strip(f"{HOLE} :"):
-            yield Message(text, f"{path.relative_to(ROOT)}:{source.count(chr(10), 0, call.end()) + 1}")
+            yield Message(
+                text, f"{path.relative_to(ROOT)}:{source.count(chr(10), 0, call.end()) + 1}"
+            )
 
 
 def _enclosed(source: str, begin: int) -> str:

@@ -38,7 +38,7 @@ __all__ = [
     "parse_text",
 ]
 
-#: Why a block is not run: every reason that there is. What such blocks say is still looked at: their
+#: Why a block is not run: every reason that there is. Such blocks are still looked at: their
 #: syntax, the options of our own commands, the names of sessions.
 REASONS: Final = {
     "checkout": "changes the checkout that the tests run from",

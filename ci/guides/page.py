@@ -38,7 +38,9 @@ _SECONDS: Final = 300
 _READY_SECONDS: Final = 120
 _STOP_SECONDS: Final = 60
 _USUAL_PORTS: Final = (8000, 8001, 8002)
-_ADDRESS: Final = re.compile(rf"\b(?:localhost|127\.0\.0\.1):({'|'.join(map(str, _USUAL_PORTS))})\b")
+_ADDRESS: Final = re.compile(
+    rf"\b(?:localhost|127\.0\.0\.1):({'|'.join(map(str, _USUAL_PORTS))})\b"
+)
 _INSTALLS: Final = re.compile(r"^tritonserver-jax install\b.*--backends", re.MULTILINE)
 _SERVES: Final = re.compile(r"(?:tritonserver-jax serve|tritonserver) (?!--help)")
 _DECOUPLED: Final = "model_transaction_policy { decoupled: true }\n"

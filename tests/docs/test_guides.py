@@ -58,7 +58,9 @@ def test_a_block_is_well_formed(block: Block) -> None:
 
 
 def test_a_newcomer_needs_few_commands() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## For a backend engineer")[0]
+    text = (
+        (ROOT / "README.md").read_text(encoding="utf-8").partition("## For a backend engineer")[0]
+    )
     shown = [block for block in parse_text(text, "README.md") if block.language == "sh"]
     commands = [line for block in shown for line in lines_of(block.code)]
     assert 0 < len(commands) <= MOST_COMMANDS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages that docs/troubleshooting.md explains are those that the backend gives: all of them."""
+"""docs/troubleshooting.md explains the messages that the backend gives: all, and no others."""
 
 from __future__ import annotations
 
