@@ -23,9 +23,12 @@ from tritonserver_jax.server.distribution import default_cache_directory
 
 __all__ = ["MermaidError", "mermaid_script"]
 
-VERSION: Final = "11.12.1"
+VERSION: Final = "11.17.2"
 #: SHA-512 of the package, as the registry and lock files write it.
-INTEGRITY: Final = "sha512-"
+INTEGRITY: Final = (
+    "sha512-"
+    "V6K3C8EBdEsPFZXSKMJe6ppQOENxuHARr9GvHX4hh47lAbhMRD9qf4oEK7LoaRQxULMa80/qt5gHO73aCleBBg=="
+)
 _MEMBER: Final = "package/dist/mermaid.min.js"
 
 

@@ -235,8 +235,9 @@ class _Page:
             )
         if lines[:-1]:
             self._shell(block, "\n".join(lines[:-1]))
-        self._own = _Served(lines[-1], self._place, self._backends, self._directory, block)
-        self._own.start(self._variables)
+        own = _Served(lines[-1], self._place, self._backends, self._directory, block)
+        own.start(self._variables)
+        self._own = own
 
     def _run_console(self, block: Block, code: str) -> None:
         for command, output in _prompts(code):

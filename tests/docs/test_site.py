@@ -9,11 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from mkdocs.config import load_config
 from mkdocs.structure.files import File, Files
 
 from ci.mermaid import MermaidError, mermaid_script
-from ci.process import ROOT
 from ci.site import (
     SiteError,
     broken_links,
@@ -145,7 +143,6 @@ def test_links_of_the_repository_become_those_of_the_site(
     monkeypatch: pytest.MonkeyPatch, target: str, source: str, link: str
 ) -> None:
     monkeypatch.delenv("CI_COMMIT_SHA", raising=False)
-    config = load_config(str(ROOT / "mkdocs.yml"))
     names = [*PAGES, "types.md", "clients.md", "index.md", "images/a.svg"]
-    files = Files([File.generated(config, name, content="") for name in names])
+    files = Files([File(name, None, "site", use_directory_urls=True) for name in names])
     assert site_link(target, source, REPOSITORY, files) == link
