@@ -41,8 +41,10 @@ _USUAL_PORTS: Final = (8000, 8001, 8002)
 _ADDRESS: Final = re.compile(
     rf"\b(?:localhost|127\.0\.0\.1):({'|'.join(map(str, _USUAL_PORTS))})\b"
 )
-_INSTALLS: Final = re.compile(r"^tritonserver-jax install\b.*--backends", re.MULTILINE)
+_INSTALLS: Final = re.compile(r"tritonserver-jax install\b.*--backends")
+_TARBALL: Final = re.compile(r"tritonserver-jax-\S+\.tar\.gz")
 _SERVES: Final = re.compile(r"(?:tritonserver-jax serve|tritonserver) (?!--help)")
+_ANYTHING: Final = "..."
 _DECOUPLED: Final = "model_transaction_policy { decoupled: true }\n"
 
 
@@ -93,8 +95,10 @@ class _Page:
         self._directory = directory
         self._models = directory / "models"
         self._backends = place.backends
-        if any(block.runs and _INSTALLS.search(block.code) for block in blocks):
+        calls = [line for block in blocks if block.runs for line in lines_of(block.code)]
+        if any(_INSTALLS.match(line) for line in calls):
             self._backends = directory / "backends"
+        self._named = {name for line in calls for name in _TARBALL.findall(line)}
         self._python: subprocess.Popen[str] | None = None
         self._own: _Served | None = None
         self._loaded: dict[str, float] = {}
@@ -106,8 +110,9 @@ class _Page:
         (self._directory / "dist").symlink_to(self._place.dist)
         made = shutil.ignore_patterns("__pycache__", "params.*", "*.jaxexport")
         shutil.copytree(ROOT / "examples", self._directory / "examples", ignore=made)
-        for tarball in self._place.dist.glob("*/*.tar.gz"):
-            (self._directory / tarball.name).symlink_to(tarball)
+        for name in self._named:
+            for tarball in self._place.dist.glob(f"*/{name.replace('<version>', __version__)}"):
+                shutil.copyfile(tarball, self._directory / tarball.name)
         programs = self._directory / ".bin"
         programs.mkdir()
         for name, command in {
@@ -287,12 +292,21 @@ def _compare(block: Block, got: str) -> None:
 
 
 def _compare_text(block: Block, got: str, expected: str) -> None:
-    lines = [re.escape(line.rstrip()).replace(r"\.\.\.", ".*") for line in expected.splitlines()]
-    text = "\n".join(line.rstrip() for line in got.splitlines())
-    if re.fullmatch("\n".join(lines), text.rstrip("\n"), re.DOTALL) is None:
+    pattern = "".join(
+        # Alone in its line: any number of lines, and none too.
+        r"(?:[^\n]*\n)*" if line.strip() == _ANYTHING else f"{_loosely(line)}\n"
+        for line in expected.rstrip("\n").splitlines()
+    )
+    text = "".join(f"{line.rstrip()}\n" for line in got.rstrip("\n").splitlines())
+    if re.fullmatch(pattern, text) is None:
         raise GuideError(
             f"{block.where}: the page says that it prints\n{expected}\nbut it printed\n{got}"
         )
+
+
+def _loosely(line: str) -> str:
+    """A line as a pattern: where it says so, there may be anything."""
+    return re.escape(line.rstrip()).replace(re.escape(_ANYTHING), ".*")
 
 
 class _Served:
@@ -319,7 +333,7 @@ class _Served:
             options += [f"--grpc-address={HOST}"]
             self._end = signal.SIGTERM
         else:
-            options += [f"--backends={backends}", f"--server={place.server}"]
+            options += [f"--backends={backends}"]
             self._end = signal.SIGINT
         at = words.index("--") if "--" in words else len(words)
         self._command = [*words[:at], *options, *words[at:]]

@@ -122,7 +122,8 @@ def test_every_block_of_a_page_is_run_in_order_and_in_one_folder(
 
     ```text
     ...
-    VALUE = 3
+    VALUE = ...
+    ...
     ```
 
     ```python
