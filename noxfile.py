@@ -183,6 +183,17 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def monitoring(session: nox.Session) -> None:
+    """Try alerts, recording rules and dashboard: a real Prometheus watches a real server.
+
+    Prometheus and its blackbox exporter are installed when they are not there. `-- --report` draws
+    `docs/images/dashboard.svg` from what was measured; other arguments go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.monitoring.session", *session.posargs)
+
+
+@nox.session
 def reproduce(session: nox.Session) -> None:
     """Build twice in different circumstances, and show that every byte is the same.
 
