@@ -165,6 +165,10 @@ def _docs(*arguments: str) -> None:
     run([sys.executable, "-m", "ci.docs", *arguments])
 
 
+def _monitoring(*arguments: str) -> None:
+    run([sys.executable, "-m", "ci.monitoring.files", *arguments])
+
+
 def _locks() -> None:
     run(["uv", "lock", "--check"])
     with tempfile.TemporaryDirectory() as scratch:
@@ -196,6 +200,7 @@ def checks() -> list[Check]:
         Check("version", _version),
         Check("chart", lambda: _chart("--check"), _chart),
         Check("docs", lambda: _docs("--check"), _docs),
+        Check("monitoring", lambda: _monitoring("--check"), _monitoring),
         Check("images", lambda: _images("--check"), _images),
         Check("dockerfile", _hadolint),
         Check("locks", _locks, _export_all),
