@@ -172,7 +172,9 @@ def running_proxy(layer: Layer, spec: ServerSpec, folder: Path) -> Iterator[Prox
     """
     program = find_haproxy()
     if program is None:
-        raise ProxyError("HAProxy: expected it on this machine, found none; apt-get install haproxy")
+        raise ProxyError(
+            "HAProxy: expected it on this machine, found none; apt-get install haproxy"
+        )
     control = folder / "haproxy.sock"
     path = folder / "haproxy.cfg"
     reservation = PortReservation(len(_PORTS))

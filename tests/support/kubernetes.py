@@ -58,9 +58,7 @@ def _problem(text: str, version: str) -> str | None:
 def named(objects: Iterable[dict[str, Any]], kind: str, name: str | None = None) -> dict[str, Any]:
     """The one object of a kind, or the one of them that has a name."""
     found = [
-        one
-        for one in objects
-        if one["kind"] == kind and name in (None, one["metadata"]["name"])
+        one for one in objects if one["kind"] == kind and name in (None, one["metadata"]["name"])
     ]
     assert len(found) == 1, f"expected one {kind}, got {[o['metadata']['name'] for o in found]}"
     return found[0]
