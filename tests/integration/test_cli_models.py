@@ -101,7 +101,8 @@ OF_TRITON = {
     "negative": "max_batch_size: -1",
     "zero": 'max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 0 }',
     "preferred": "dynamic_batching { preferred_batch_size: 4 }",
-    "priority": "max_batch_size: 8 dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
+    "priority": "max_batch_size: 8 "
+    "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
     "gpus": "instance_group { kind: KIND_CPU gpus: 0 }",
     "unknown": "max_batchsize: 3",
 }
@@ -112,7 +113,9 @@ def test_what_check_says_triton_refuses_is_refused(
     case: str, server: TritonServer, repository: Path, tmp_path: Path
 ) -> None:
     name = f"refused_{case}"
-    write_model(repository, name, LINEAR, params=PARAMS, config=f'backend: "jax"\n{OF_TRITON[case]}')
+    write_model(
+        repository, name, LINEAR, params=PARAMS, config=f'backend: "jax"\n{OF_TRITON[case]}'
+    )
     (report,) = check_model(repository / name, tell=lambda _: None)
     finding = next(one for one in report.findings if one.status is Status.FAIL)
     assert finding.name == "config"

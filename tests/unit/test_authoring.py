@@ -160,7 +160,9 @@ def checkpoint(folder: Path, kind: str, params: Any) -> Path:
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(folder.resolve() / "some.orbax", params)
         return folder / "some.orbax"
-    return save_safetensors(folder, params) if kind == "safetensors" else save_params(folder, params)
+    return (
+        save_safetensors(folder, params) if kind == "safetensors" else save_params(folder, params)
+    )
 
 
 def linen_params() -> Any:
@@ -239,7 +241,12 @@ def test_objects_become_models_and_artifacts(
     ],
 )
 def test_objects_that_are_no_models(
-    tmp_path: Path, net: Path, reference: str, inputs: Any, said: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    net: Path,
+    reference: str,
+    inputs: Any,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(net.parent)
     with (
@@ -391,7 +398,7 @@ def test_init_says_what_is_wrong_with_what_it_made(tmp_path: Path) -> None:
     path.write_text("def predict(X):\n    return X - X.mean(0)\n", encoding="utf-8")
     models = tmp_path / "models"
     options = ["--from", f"{path}:predict", "--input", "X:FP32[4]", "--repository", models]
-    code, out, err = run("init", "m", *options, "--json")
+    code, out, _ = run("init", "m", *options, "--json")
     assert code == 1
     answer = json.loads(out)
     assert answer["files"] == ["1/model.py", "1/net.py", "config.pbtxt"]

@@ -125,9 +125,7 @@ def models(tmp_path: Path) -> Path:
         (["--env", "/no/such"], "--env: expected a Python environment with JAX", "--with-env"),
     ],
 )
-def test_wrong_options_are_named(
-    models: Path, options: list[str], said: str, remedy: str
-) -> None:
+def test_wrong_options_are_named(models: Path, options: list[str], said: str, remedy: str) -> None:
     code, _, err = run("check", models, *options)
     assert code == 2
     assert said in err
@@ -180,7 +178,15 @@ def environment_with_jax(folder: Path) -> Path:
 
 def test_the_command_goes_on_in_the_environment_that_is_named(models: Path, tmp_path: Path) -> None:
     env = environment_with_jax(tmp_path / "env")
-    command: list[Any] = [sys.executable, "-m", "tritonserver_jax.cli", "check", models, "--env", env]
+    command: list[Any] = [
+        sys.executable,
+        "-m",
+        "tritonserver_jax.cli",
+        "check",
+        models,
+        "--env",
+        env,
+    ]
     done = subprocess.run(
         list(map(str, command)), env=ENV, capture_output=True, text=True, check=False
     )

@@ -10,6 +10,7 @@ import pytest
 
 from tritonserver_jax.tuning.candidates import Candidate, bucket_choices, combined, stages
 from tritonserver_jax.tuning.choice import compare
+from tritonserver_jax.tuning.loads import largest_output
 from tritonserver_jax.tuning.perf_analyzer import (
     Load,
     Measurement,
@@ -18,7 +19,6 @@ from tritonserver_jax.tuning.perf_analyzer import (
     parse_report,
 )
 from tritonserver_jax.tuning.plots import draw, text_plot
-from tritonserver_jax.tuning.loads import largest_output
 from tritonserver_jax.tuning.search import Options, Result, Trial
 
 CONFIG = {

@@ -77,8 +77,8 @@ def template_code(name: str, inputs: Sequence[TensorSpec], max_batch_size: int) 
             f"def predict(params, {_arguments(inputs)}):",
             f'{_INDENT}"""Compute the outputs, by name.',
             "",
-            f"{_INDENT}It is traced and compiled by JAX: call what you like of jax.numpy, but let no",
-            f"{_INDENT}Python `if` depend on values. `params` is what lies in params.msgpack.",
+            f"{_INDENT}JAX traces and compiles it: call what you like of jax.numpy, but let no Python",
+            f"{_INDENT}`if` depend on values. `params` is what lies in params.msgpack.",
             f"{_INDENT}{_rows(max_batch_size)}",
             f'{_INDENT}"""',
             f"{_INDENT}return {{",
@@ -110,7 +110,7 @@ def checkpoint_code(
     returned = ", ".join(f'"{output_name(spec.name)}": {spec.name}' for spec in inputs)
     return _file(
         [
-            f'"""The model {name}: its parameters are in {weights.file}; write its network below."""',
+            f'"""The model {name}: its parameters are in {weights.file}; its network comes here."""',
             "",
             *_signature(inputs, max_batch_size),
             "",
@@ -222,7 +222,14 @@ def object_code(
         ]
         call = f"jax.vmap(eqx.combine(params, STATIC))({arguments})"
     return _file(
-        [about, "", *imports, "", *_signature(inputs, max_batch_size), *([""] + setup if setup else [])],
+        [
+            about,
+            "",
+            *imports,
+            "",
+            *_signature(inputs, max_batch_size),
+            *(["", *setup] if setup else []),
+        ],
         load,
         [
             f"def predict(params, {arguments}):",

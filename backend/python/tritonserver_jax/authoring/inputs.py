@@ -14,7 +14,9 @@ from tritonserver_jax.runtime.tensors import TensorSpec, author_spec
 __all__ = ["HOW", "parse_inputs", "signature_inputs"]
 
 #: For messages.
-HOW: Final = "write it as NAME:TYPE[dims] without the batch, such as IMAGE:FP32[8,8,1] or IDS:INT32[-1]"
+HOW: Final = (
+    "write it as NAME:TYPE[dims] without the batch, such as IMAGE:FP32[8,8,1] or IDS:INT32[-1]"
+)
 _INPUT: Final = re.compile(r"(?P<name>[^:\[\]]+):(?P<type>\w+)\[(?P<dims>[^\]]*)\]")
 _DIM: Final = re.compile(r"-1|\d+")
 

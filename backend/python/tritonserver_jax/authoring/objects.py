@@ -33,8 +33,8 @@ __all__ = [
     "has_random_keys",
     "named_outputs",
     "returns",
-    "takes_rng",
     "taken_apart",
+    "takes_rng",
     "variables",
 ]
 
@@ -105,9 +105,7 @@ def find_object(reference: str, inputs: Sequence[TensorSpec]) -> Found:
     for part in name.split("."):
         if not hasattr(value, part):
             has = ", ".join(one for one in vars(module) if not one.startswith("_")) or "nothing"
-            raise AuthoringError(
-                f"--from: {place} has no {name}; it has {has}"
-            )
+            raise AuthoringError(f"--from: {place} has no {name}; it has {has}")
         value = getattr(value, part)
     return Found(value, name, module, _own_file(module), _kind(value, reference, inputs))
 
@@ -144,7 +142,9 @@ def _own_file(module: ModuleType) -> Path | None:
     if file is None or "." in module.__name__ or hasattr(module, "__path__"):
         return None
     path = Path(file).resolve()
-    installed = {Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib", "stdlib")}
+    installed = {
+        Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib", "stdlib")
+    }
     return None if any(path.is_relative_to(one) for one in installed) else path
 
 
@@ -186,9 +186,14 @@ def _kind_of_function(value: Any, reference: str, inputs: Sequence[TensorSpec]) 
     names = [one.name for one in parameters]
     wanted = [spec.name for spec in inputs]
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
-    if parameters and names[0] not in wanted and parameters[0].kind in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    if (
+        parameters
+        and names[0] not in wanted
+        and parameters[0].kind
+        in (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
     ):
         kind, rest = Kind.FUNCTION_OF_PARAMS, names[1:]
     else:
@@ -199,8 +204,7 @@ def _kind_of_function(value: Any, reference: str, inputs: Sequence[TensorSpec]) 
         for one in parameters[len(names) - len(rest) :]
         if one.name not in wanted
         and one.default is inspect.Parameter.empty
-        and one.kind
-        not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        and one.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     ]
     if (missing and not takes_any) or unknown:
         has = ", ".join(names) or "none"
@@ -297,7 +301,7 @@ def returns(
         try:
             with x64_mode(x64):
                 made = jax.eval_shape(lambda given: function(params, **given), given)
-        except Exception as error:  # noqa: BLE001 - whatever the author's code raises
+        except Exception as error:
             failure = failure or error
             continue
         if isinstance(made, Mapping):

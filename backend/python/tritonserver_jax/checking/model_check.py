@@ -55,7 +55,7 @@ class Options:
 Tell = Callable[[str], None]
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """Nothing more can be looked at; it was said why."""
 
 
@@ -79,24 +79,24 @@ def check_model(
     try:
         config = _read_config(first, directory)
         versions = _versions(first, config, directory, version)
-    except _Refused:
+    except _RefusedError:
         return [first]
     reports = []
     for number in versions:
         report = ModelReport(directory.name, number, findings=list(first.findings))
-        with contextlib.suppress(_Refused):
+        with contextlib.suppress(_RefusedError):
             _check_version(report, directory, config, options, tell)
         report.peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIBIBYTE
         reports.append(report)
     return reports
 
 
-# -- the configuration ------------------------------------------------------------------------------
+# -- the configuration -----------------------------------------------------------------------------
 
 
 def _refuse(report: ModelReport, name: str, detail: str, remedy: str) -> None:
     report.findings.append(Finding(name, Status.FAIL, detail, remedy))
-    raise _Refused
+    raise _RefusedError
 
 
 def _read_config(report: ModelReport, directory: Path) -> dict[str, Any]:
@@ -119,9 +119,9 @@ def _read_config(report: ModelReport, directory: Path) -> dict[str, Any]:
             )
         config["backend"] = BACKEND
     if config["backend"] != BACKEND:
-        given = f"has backend: \"{config['backend']}\"" if config["backend"] else "has no backend"
+        given = f'has backend: "{config["backend"]}"' if config["backend"] else "has no backend"
         if config["platform"]:
-            given += f" and platform: \"{config['platform']}\""
+            given += f' and platform: "{config["platform"]}"'
         _refuse(
             report,
             "config",
@@ -160,11 +160,11 @@ def _versions(
         )
     versions = served_versions(config, there)
     if not versions:
-        raise _Refused  # of which the rules say so
+        raise _RefusedError  # of which the rules say so
     return versions
 
 
-# -- a version --------------------------------------------------------------------------------------
+# -- a version -------------------------------------------------------------------------------------
 
 
 def _check_version(

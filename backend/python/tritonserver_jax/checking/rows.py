@@ -60,7 +60,9 @@ def _floats(array: np.ndarray[Any, Any]) -> bool:
     return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
 
 
-def compare(expected: Arrays, got: Arrays, tolerance: float, *, batching: bool) -> Difference | None:
+def compare(
+    expected: Arrays, got: Arrays, tolerance: float, *, batching: bool
+) -> Difference | None:
     """Return the first output that differs by more than rounding explains, or None.
 
     Args:
@@ -132,7 +134,7 @@ def _float_types(jaxpr: Any) -> set[str]:
                 found.add(name)
         for value in equation.params.values():
             for inner in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(inner, "jaxpr", inner)  # noqa: PLW2901
+                inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
                     found |= _float_types(inner)
     return found
@@ -264,7 +266,7 @@ class _Rows:
             return ""
         try:
             step = self._mixing_step(row)
-        except Exception:  # noqa: BLE001 - only the words of a message are at stake
+        except Exception:
             return ""
         if step is None:
             return ""

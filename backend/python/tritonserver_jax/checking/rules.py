@@ -36,12 +36,12 @@ def against_triton(
     name = str(config.get("name", ""))
     if name and name != directory.name:
         yield _fail(
-            f"config.pbtxt says name: \"{name}\", but the folder is {directory.name}",
+            f'config.pbtxt says name: "{name}", but the folder is {directory.name}',
             "leave the name out, or rename the folder",
         )
     if config.get("platform"):
         yield _fail(
-            f"config.pbtxt has platform: \"{config['platform']}\" beside backend: \"jax\", and "
+            f'config.pbtxt has platform: "{config["platform"]}" beside backend: "jax", and '
             "Triton takes one of them",
             "leave out platform",
         )
@@ -113,9 +113,7 @@ def _of_instances(config: Mapping[str, Any]) -> Iterator[Finding]:
             yield _fail(f"{what} has the count {group['count']}", "set it to 1 or more")
 
 
-def batch_sizes(
-    config: Mapping[str, Any], declared: int | None, chosen: int
-) -> Iterator[Finding]:
+def batch_sizes(config: Mapping[str, Any], declared: int | None, chosen: int) -> Iterator[Finding]:
     """Yield where configuration and model disagree on batches, which the server lets pass.
 
     Args:

@@ -82,8 +82,7 @@ def _branch(equation: Any, inputs: list[Any]) -> Any:
 
 def _has(program: Any, wanted: Wanted) -> bool:
     return any(
-        wanted(equation)
-        or any(_has(inner, wanted) for inner in _programs_of(equation))
+        wanted(equation) or any(_has(inner, wanted) for inner in _programs_of(equation))
         for equation in program.jaxpr.eqns
     )
 

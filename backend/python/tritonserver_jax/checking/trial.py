@@ -140,8 +140,9 @@ class CheckedModel(Model):
             kind = Kind[str(group.get("kind", "KIND_AUTO")).removeprefix("KIND_")]
             if on_cpu and kind is Kind.GPU:
                 kind = Kind.CPU
-            for gpu in (group.get("gpus") or [0]) if kind is Kind.GPU else [0]:
-                made.append(self.create_instance(f"{self._doing} {kind.name}", kind, int(gpu)))
+            numbers = (group.get("gpus") or [0]) if kind is Kind.GPU else [0]
+            name = f"{self._doing} {kind.name}"
+            made += [self.create_instance(name, kind, int(number)) for number in numbers]
         return made
 
     def unpadded(self, rows: int | None, arrays: Arrays) -> Instance:
@@ -157,7 +158,7 @@ class CheckedModel(Model):
             dims = arrays[spec.name].shape[lead:]
             varying = [size for size, dim in zip(dims, spec.dims, strict=True) if dim == -1]
             if varying and spec.dim_lengths:
-                spec = dataclasses.replace(spec, lengths=tuple(sorted(set(varying))))  # noqa: PLW2901
+                spec = dataclasses.replace(spec, lengths=tuple(sorted(set(varying))))
             inputs.append(spec)
         return Instance(
             doing=self._doing,
@@ -222,9 +223,7 @@ def answers(model: CheckedModel, instance: Instance, arrays: Arrays) -> Arrays:
     shapes = [_padded(spec, arrays[spec.name].shape[lead:]) for spec in inputs]
     plan = instance.plan(rows, shapes)
     elements = []
-    for spec, dims, buffer, lengths in zip(
-        inputs, shapes, plan.buffers, plan.lengths, strict=True
-    ):
+    for spec, dims, buffer, lengths in zip(inputs, shapes, plan.buffers, plan.lengths, strict=True):
         array = arrays[spec.name]
         if buffer is None:
             elements.append(array.ravel().tolist())

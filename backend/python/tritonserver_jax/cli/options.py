@@ -59,7 +59,6 @@ Repository: Final[Any] = typer.Argument(
 )
 
 
-
 def _models(context: typer.Context, incomplete: str) -> list[str]:
     """Return what the shell can complete a model to."""
     repository = context.params.get("repository")

@@ -26,7 +26,8 @@ __all__ = ["ConfigTextError", "config_text", "parse_config"]
 
 _PACKAGE: Final = "inference"
 _FIELD: Final = re.compile(
-    r"(?P<name>\w+): (?P<map>\{)?(?:(?P<key>\w+) )?(?P<type>\w+)\}?(?P<list>\*)?(?: \| (?P<one>\w+))?"
+    r"(?P<name>\w+): (?P<map>\{)?(?:(?P<key>\w+) )?(?P<type>\w+)\}?(?P<list>\*)?"
+    r"(?: \| (?P<one>\w+))?"
 )
 #: Of protobuf's messages: where, and what.
 _PLACE: Final = re.compile(r"^(?P<line>\d+):(?P<column>\d+) : (?P<said>.*)", re.DOTALL)
@@ -53,9 +54,7 @@ def _described(name: str, fields: str) -> Any:
             for index, (part, kind) in enumerate(
                 (("key", found["key"] or "string"), ("value", found["type"])), 1
             ):
-                _typed(
-                    made.field.add(name=part, number=index, label=_Field.LABEL_OPTIONAL), kind
-                )
+                _typed(made.field.add(name=part, number=index, label=_Field.LABEL_OPTIONAL), kind)
             field.label = _Field.LABEL_REPEATED
             field.type = _Field.TYPE_MESSAGE
             field.type_name = f".{_PACKAGE}.{name}.{entry}"

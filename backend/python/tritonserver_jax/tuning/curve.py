@@ -106,7 +106,9 @@ def measure_curve(
     points = [Point(concurrency) for concurrency in sorted(set(concurrencies))]
     load = replace(load, concurrency=points[0].concurrency)
     tell("warming up", None, 0.0)
-    analyzer.measure(url, replace(load, concurrency=points[-1].concurrency, seconds=_WARM_UP_SECONDS))
+    analyzer.measure(
+        url, replace(load, concurrency=points[-1].concurrency, seconds=_WARM_UP_SECONDS)
+    )
     done = 0
     for _ in range(rounds):
         for point in points:

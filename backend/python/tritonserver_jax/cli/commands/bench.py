@@ -269,7 +269,7 @@ def _running(url: str, model: str, protocol: str) -> _Served:
     if protocol == "http":
         address = f"http://{url}/v2/models/{model}/ready"
         try:
-            urllib.request.urlopen(address, timeout=_PROBE_SECONDS).close()  # noqa: S310 - http
+            urllib.request.urlopen(address, timeout=_PROBE_SECONDS).close()
         except urllib.error.HTTPError as error:
             raise CommandFailedError(
                 f"{url}: the model {model} is not ready there (status {error.code})",

@@ -139,11 +139,7 @@ def conclude(out: Output, reports: list[ModelReport], *, strict: bool) -> None:
         CommandFailedError: A model is not well.
     """
     out.result(models=[one.as_json() for one in reports])
-    bad = [
-        one
-        for one in reports
-        if one.count(Status.FAIL) or (strict and one.count(Status.WARN))
-    ]
+    bad = [one for one in reports if one.count(Status.FAIL) or (strict and one.count(Status.WARN))]
     if bad:
         names = ", ".join(dict.fromkeys(one.model for one in bad))
         of = {one.model for one in reports}

@@ -45,9 +45,7 @@ def export(
     out: Output,
     output: Annotated[
         Path,
-        typer.Option(
-            help="The model repository to write to; it is made as well.", metavar="DIR"
-        ),
+        typer.Option(help="The model repository to write to; it is made as well.", metavar="DIR"),
     ],
     repository: Annotated[
         Path | None,
@@ -82,9 +80,7 @@ def export(
     ] = 8,
     name: Annotated[
         str | None,
-        typer.Option(
-            help="The name of the new model. Default: that of the model.", metavar="NAME"
-        ),
+        typer.Option(help="The name of the new model. Default: that of the model.", metavar="NAME"),
     ] = None,
     platform: Annotated[
         list[str] | None,

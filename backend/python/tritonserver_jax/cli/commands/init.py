@@ -76,8 +76,8 @@ def init(
     """Make a model of what you have, and look at it.
 
     It writes NAME/1/model.py, the parameters beside it, and a complete NAME/config.pbtxt into the
-    repository. The module of an object is copied beside model.py, where it is a file of its own. The
-    new model is then looked at as `check` does. Nothing that is there is ever replaced.
+    repository. The module of an object is copied beside model.py, where it is a file of its own.
+    The new model is then looked at as `check` does. Nothing that is there is ever replaced.
     """
     _refuse_mixed(source, checkpoint, exported, template, inputs)
     go_where_jax_is(env)
@@ -148,7 +148,10 @@ def _refuse_mixed(
             "give --template, --from, --checkpoint or --exported",
         )
     if len(given) > 1 or (checkpoint is not None and given[0] in ("--template", "--exported")):
-        several = [*given, *(["--checkpoint"] if checkpoint and "--checkpoint" not in given else [])]
+        several = [
+            *given,
+            *(["--checkpoint"] if checkpoint and "--checkpoint" not in given else []),
+        ]
         raise UsageError(f"{' and '.join(several)}: expected one of them", "leave the others out")
     if exported is not None and inputs:
         raise UsageError("--input: an artifact of jax.export has its own inputs", "leave it out")
