@@ -218,7 +218,7 @@ def test_an_answer_that_depends_on_other_rows(tmp_path: Path, body: str, said: s
         'return {"y": jax.nn.softmax(x)}',
         'return {"y": jax.vmap(lambda row: row / jnp.abs(row).max())(x)}',
         'return {"y": jnp.sort(x, -1)}',
-        'z = x.astype(jnp.bfloat16) @ jnp.ones((4, 2), jnp.bfloat16)\nreturn {"y": z.astype(x.dtype)}',
+        'z = x.astype("bfloat16") @ jnp.ones((4, 2), "bfloat16")\nreturn {"y": z.astype(x.dtype)}',
         'return {"y": x + jax.random.normal(jax.random.key(0), (4,))}',
     ],
 )

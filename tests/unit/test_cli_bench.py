@@ -41,7 +41,7 @@ class Recorded(PerfAnalyzer):
 
     asked: list[Load] = []  # noqa: RUF012 - one test has one
 
-    def measure(self, _url: str, load: Load) -> Measurement:
+    def measure(self, url: str, load: Load) -> Measurement:  # noqa: ARG002
         self.asked.append(load)
         return measurement(100.0 * load.concurrency, 1000)
 

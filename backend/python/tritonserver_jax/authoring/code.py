@@ -77,8 +77,8 @@ def template_code(name: str, inputs: Sequence[TensorSpec], max_batch_size: int) 
             f"def predict(params, {_arguments(inputs)}):",
             f'{_INDENT}"""Compute the outputs, by name.',
             "",
-            f"{_INDENT}JAX traces and compiles it: call what you like of jax.numpy, but let no Python",
-            f"{_INDENT}`if` depend on values. `params` is what lies in params.msgpack.",
+            f"{_INDENT}JAX traces and compiles it: call what you like of jax.numpy, but let no",
+            f"{_INDENT}Python `if` depend on values. `params` is what lies in params.msgpack.",
             f"{_INDENT}{_rows(max_batch_size)}",
             f'{_INDENT}"""',
             f"{_INDENT}return {{",
@@ -110,7 +110,7 @@ def checkpoint_code(
     returned = ", ".join(f'"{output_name(spec.name)}": {spec.name}' for spec in inputs)
     return _file(
         [
-            f'"""The model {name}: its parameters are in {weights.file}; its network comes here."""',
+            f'"""The model {name}: its parameters are in {weights.file}; write its network."""',
             "",
             *_signature(inputs, max_batch_size),
             "",

@@ -80,7 +80,8 @@ def of_model(directory: Path, version: int) -> Source:
         return {name: made[name] for name in served}
 
     made = dict(model.config)
-    made.update(name="", backend="jax", default_model_filename="")
+    made.update(name="", backend="jax", default_model_filename="", model_warmup=[])
+    made.pop("version_policy", None)  # there will be one version
     parameters = dict(made.get("parameters", {}))
     if model.x64:
         parameters["x64"] = {"string_value": "true"}

@@ -211,6 +211,7 @@ def _refused_by_the_backend(report: ModelReport, error: BackendError) -> None:
         message, remedy = str(error), ""
     if "wants KIND_GPU" in message:
         remedy = "look at it on a machine with such a device, or with --cpu for all but that"
+    remedy = remedy or "correct what it names"
     of_config = "config.pbtxt" in message or "model configuration" in message
     _refuse(report, "config" if of_config else "load", message, remedy)
 

@@ -228,7 +228,7 @@ def answers(model: CheckedModel, instance: Instance, arrays: Arrays) -> Arrays:
         if buffer is None:
             elements.append(array.ravel().tolist())
             continue
-        memory = buffer.view(spec.dtype.numpy).reshape(*((plan.padded_rows,) * lead), *dims)
+        memory = buffer.view(spec.dtype.numpy).reshape((*(plan.padded_rows,) * lead, *dims))
         memory[...] = 0
         memory[tuple(slice(size) for size in array.shape)] = array
         if lead:

@@ -80,6 +80,7 @@ def main() -> int:
         pipe.send("report", **report.as_json())
     # Threads that a model left behind must not keep the process.
     own.flush()
+    sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
