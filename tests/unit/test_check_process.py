@@ -103,6 +103,24 @@ def test_what_a_model_prints_and_warns_of(tmp_path: Path) -> None:
     assert "jax_debug_nans" in finding.detail
 
 
+def test_the_shell_completes_models(models: Path) -> None:
+    words = f"tritonserver-jax check {models} --model t"
+    completing = {
+        "_TRITONSERVER_JAX_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": "4",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tritonserver_jax.cli"],
+        env={**ENV, **completing},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["two"], done.stderr
+
+
 # -- wrong usage -----------------------------------------------------------------------------------
 
 
