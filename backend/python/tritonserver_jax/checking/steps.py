@@ -57,7 +57,9 @@ class Step:
 
 def bind(primitive: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Run a primitive."""
-    functions, others = primitive.get_bind_params(params)
+    given = primitive.get_bind_params(params)
+    # Until JAX 0.9, functions that a primitive calls came apart from the other parameters.
+    functions, others = given if isinstance(given, tuple) else ((), given)
     made = primitive.bind(*functions, *inputs, **others)
     return list(made) if primitive.multiple_results else [made]
 
