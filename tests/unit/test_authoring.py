@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.authoring import exporting, new_model
+from tritonserver_jax.authoring.code import output_name as new_output
 from tritonserver_jax.authoring.errors import AuthoringError
 from tritonserver_jax.authoring.inputs import parse_inputs
 from tritonserver_jax.checking.model_check import check_model
@@ -99,7 +100,8 @@ def test_a_template_is_a_model(tmp_path: Path, inputs: list[str], rows: int) -> 
     report = check_model(tmp_path / "m", tell=lambda _: None)[0]
     assert not report.count(Status.FAIL)
     assert report.max_batch_size == rows
-    assert [one.dtype for one in report.outputs] == [one.dtype for one in report.inputs]
+    given = {new_output(one.name): (one.dtype, one.dims) for one in report.inputs}
+    assert {one.name: (one.dtype, one.dims) for one in report.outputs} == given
 
 
 # -- Python objects --------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from tritonserver_jax.authoring import new_model
 from tritonserver_jax.authoring.errors import AuthoringError
 from tritonserver_jax.authoring.inputs import signature_inputs
 from tritonserver_jax.authoring.objects import find_object, named_outputs, returns, taken_apart
-from tritonserver_jax.checking.data import Arrays, candidate_sizes, random_rows
+from tritonserver_jax.checking.data import Arrays, candidate_sizes, random_rows, sized
 from tritonserver_jax.checking.rows import compare, tolerance
+from tritonserver_jax.checking.steps import all_equations
 from tritonserver_jax.checking.trial import CheckedModel, answers
 from tritonserver_jax.model_config import config_text, parse_config
 from tritonserver_jax.repository import save_exported, save_params
@@ -205,18 +206,36 @@ def export_source(source: Source, version: Path, platforms: Sequence[str]) -> No
     except BackendError:
         raise
     except Exception as error:
-        raise AuthoringError(_why(source.what, error, platforms)) from error
+        raise AuthoringError(_why(source, error, platforms)) from error
     if has_params:
         save_params(version, params)
     new_model.complete_config(version, config_text(source.config))
     _compare(source, version)
 
 
-def _why(what: str, error: Exception, platforms: Sequence[str]) -> str:
+def _calls_python(source: Source) -> str:
+    """The name of what calls Python while the program runs, if anything does."""
+    rows = (_ROWS,) if source.max_batch_size else ()
+    for size in candidate_sizes(source.inputs):
+        given = {
+            spec.name: jax.ShapeDtypeStruct((*rows, *sized(spec, size)), spec.dtype.numpy)
+            for spec in source.inputs
+        }
+        try:
+            with x64_mode(source.x64):
+                program = jax.make_jaxpr(source.function)(source.params, **given)
+        except Exception:  # noqa: BLE001, S112 - what it raises is said elsewhere
+            continue
+        names = (equation.primitive.name for equation in all_equations(program.jaxpr))
+        return next((name for name in names if "callback" in name or "debug_print" in name), "")
+    return ""
+
+
+def _why(source: Source, error: Exception, platforms: Sequence[str]) -> str:
     said = " ".join(str(error).split())
     name = type(error).__name__
-    if "callback" in said or "effects" in said:
-        reason = "it calls Python while it runs (jax.pure_callback, jax.debug.print, io_callback)"
+    if calls := _calls_python(source):
+        reason = f"it calls Python while it runs ({calls})"
         remedy = f"take that out, or {_KEEP}"
     elif "compatibility guarantees" in said:
         reason = f"it uses an operation of which JAX promises no later version can run it: {said}"
@@ -230,7 +249,7 @@ def _why(what: str, error: Exception, platforms: Sequence[str]) -> str:
     else:
         reason = f"{name}: {said}"
         remedy = f"correct it, try fewer platforms than {', '.join(platforms)}, or {_KEEP}"
-    return f"{what} cannot be exported: {reason[:600]}; {remedy}"
+    return f"{source.what} cannot be exported: {reason[:600]}; {remedy}"
 
 
 def _compare(source: Source, version: Path) -> None:

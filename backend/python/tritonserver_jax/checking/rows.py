@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from tritonserver_jax.checking.data import Arrays, random_rows
-from tritonserver_jax.checking.steps import Step, line_of, run_in_steps
+from tritonserver_jax.checking.steps import Step, all_equations, line_of, run_in_steps
 from tritonserver_jax.checking.trial import CheckedModel, answers
 from tritonserver_jax.findings import Finding, Status
 from tritonserver_jax.runtime.errors import BackendError
@@ -126,18 +126,12 @@ def tolerance(model: CheckedModel, instance: Instance, arrays: Arrays) -> float:
 
 
 def _float_types(jaxpr: Any) -> set[str]:
-    found: set[str] = set()
-    for equation in jaxpr.eqns:
-        for variable in (*equation.invars, *equation.outvars):
-            name = str(getattr(variable.aval, "dtype", ""))
-            if name in _TOLERANCES:
-                found.add(name)
-        for value in equation.params.values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(inner, "jaxpr", inner)
-                if hasattr(inner, "eqns"):
-                    found |= _float_types(inner)
-    return found
+    names = (
+        str(getattr(variable.aval, "dtype", ""))
+        for equation in all_equations(jaxpr)
+        for variable in (*equation.invars, *equation.outvars)
+    )
+    return {name for name in names if name in _TOLERANCES}
 
 
 def _picked(arrays: Arrays, rows: Sequence[int]) -> Arrays:

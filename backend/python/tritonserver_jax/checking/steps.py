@@ -9,14 +9,14 @@ it takes; what is in a loop is seen as one operation.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from jax.extend.core import ClosedJaxpr, Literal
 
-__all__ = ["Step", "bind", "line_of", "run_in_steps"]
+__all__ = ["Step", "all_equations", "bind", "line_of", "run_in_steps"]
 
 #: Primitives that call a program, by the parameter that it is in.
 _CALLS: Final = {
@@ -62,6 +62,21 @@ def bind(primitive: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[
     functions, others = given if isinstance(given, tuple) else ((), given)
     made = primitive.bind(*functions, *inputs, **others)
     return list(made) if primitive.multiple_results else [made]
+
+
+def all_equations(jaxpr: Any) -> Iterator[Any]:
+    """Yield every equation of a program, and of those that are in it.
+
+    Args:
+        jaxpr: The program, not closed.
+    """
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                program = getattr(inner, "jaxpr", inner)
+                if hasattr(program, "eqns"):
+                    yield from all_equations(program)
 
 
 def _called(equation: Any) -> Any:

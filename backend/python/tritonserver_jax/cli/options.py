@@ -61,7 +61,8 @@ Repository: Final[Any] = typer.Argument(
 
 def _models(context: typer.Context, incomplete: str) -> list[str]:
     """Return what the shell can complete a model to."""
-    repository = context.params.get("repository")
+    # An option without its value, as it is now, keeps arguments from being told apart.
+    repository = context.params.get("repository") or next(iter(context.args), None)
     if not repository or not Path(repository).is_dir():
         return []
     from tritonserver_jax.checking.repository import find_models
