@@ -130,7 +130,12 @@ def test_bench_writes_its_plot_of_digits(backend: Backend, tmp_path: Path) -> No
     train.write_model(models / "digits", train.train(seed=7, epochs=1, report=None).params)
     loads = ["--concurrency", "1,4", "--seconds", "0.5"]
     if backend.environment == backend.directory / "jax" / "env":
-        installed = ["--release", backend.release, "--backends", backend.directory]
+        installed: list[str | Path] = [
+            "--release",
+            backend.release,
+            "--backends",
+            backend.directory,
+        ]
         plot = tmp_path / "bench.png"
         answer = run(backend, "bench", models, *loads, "--plot", plot, *installed)
         assert [one["concurrency"] for one in answer["points"]] == [1, 4]
@@ -138,7 +143,16 @@ def test_bench_writes_its_plot_of_digits(backend: Backend, tmp_path: Path) -> No
     with backend.server(models) as server:
         server.wait_ready(LOAD_TIMEOUT)
         plot = tmp_path / "bench.svg"
-        named = ["--url", server.grpc_url, "--model", "digits", "--rows", "4", "--plot", plot]
+        named: list[str | Path] = [
+            "--url",
+            server.grpc_url,
+            "--model",
+            "digits",
+            "--rows",
+            "4",
+            "--plot",
+            plot,
+        ]
         answer = run(backend, "bench", *named, *loads)
     assert all(one["throughput"] > 10 for one in answer["points"])
     assert all(one["p50_us"] <= one["p99_us"] for one in answer["points"])

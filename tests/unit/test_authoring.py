@@ -399,7 +399,14 @@ def test_init_says_what_is_wrong_with_what_it_made(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text("def predict(X):\n    return X - X.mean(0)\n", encoding="utf-8")
     models = tmp_path / "models"
-    options = ["--from", f"{path}:predict", "--input", "X:FP32[4]", "--repository", models]
+    options: list[str | Path] = [
+        "--from",
+        f"{path}:predict",
+        "--input",
+        "X:FP32[4]",
+        "--repository",
+        models,
+    ]
     code, out, _ = run("init", "m", *options, "--json")
     assert code == 1
     answer = json.loads(out)
@@ -438,7 +445,14 @@ def test_names_that_are_none(tmp_path: Path, name: str) -> None:
 
 def test_export_writes_a_model_without_code(tmp_path: Path) -> None:
     write_model(tmp_path / "models", "m", LINEAR, params=PARAMS)
-    options = ["--output", tmp_path / "out", "--platform", "cpu", "--platform", "cuda"]
+    options: list[str | Path] = [
+        "--output",
+        tmp_path / "out",
+        "--platform",
+        "cpu",
+        "--platform",
+        "cuda",
+    ]
     code, out, err = run("export", tmp_path / "models", *options, "--json")
     assert code == 0, out + err
     answer = json.loads(out)

@@ -161,6 +161,7 @@ def _plain(params: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Parameters as nested dicts, which files keep; and what makes of them what they were."""
     if _is_plain(params):
         return params, lambda given: given
+    structure: Any
     leaves, structure = jax.tree.flatten(params)
     paths = [leaf_name(path) for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
     names = [f"{number}/{path}" for number, path in enumerate(paths)]
@@ -187,8 +188,11 @@ def export_source(source: Source, version: Path, platforms: Sequence[str]) -> No
         BackendError: The artifact does not load.
     """
     has_params = bool(jax.tree.leaves(source.params))
-    # As NumPy's: what a model was loaded with may be JAX's arrays of another mode.
-    params, whole = _plain(jax.tree.map(np.asarray, source.params)) if has_params else (None, None)
+    # As NumPy's arrays: JAX's may be of another mode.
+    params: Any = None
+    whole: Callable[[Any], Any] | None = None
+    if has_params:
+        params, whole = _plain(jax.tree.map(np.asarray, source.params))
 
     def function(given: Any, **inputs: Any) -> Any:
         return source.function(source.params if whole is None else whole(given), **inputs)
@@ -224,7 +228,7 @@ def _calls_python(source: Source) -> str:
         try:
             with x64_mode(source.x64):
                 program = jax.make_jaxpr(source.function)(source.params, **given)
-        except Exception:  # noqa: BLE001, S112 - what it raises is said elsewhere
+        except Exception:  # noqa: S112 - what it raises is said elsewhere
             continue
         names = (equation.primitive.name for equation in all_equations(program.jaxpr))
         return next((name for name in names if "callback" in name or "debug_print" in name), "")

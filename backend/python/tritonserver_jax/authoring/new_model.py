@@ -158,12 +158,10 @@ def load_checkpoint(checkpoint: Path) -> tuple[str, Any]:
             "check the path"
         )
     if checkpoint.is_dir():
-        name, load = weights.ORBAX_DIRECTORY, weights.load_orbax
-    elif checkpoint.suffix == ".safetensors":
-        name, load = weights.SAFETENSORS_FILE, weights.load_safetensors
-    else:
-        name, load = weights.MSGPACK_FILE, weights.load_msgpack
-    return name, load(checkpoint)
+        return weights.ORBAX_DIRECTORY, weights.load_orbax(checkpoint)
+    if checkpoint.suffix == ".safetensors":
+        return weights.SAFETENSORS_FILE, weights.load_safetensors(checkpoint)
+    return weights.MSGPACK_FILE, weights.load_msgpack(checkpoint)
 
 
 def _copy_checkpoint(version: Path, checkpoint: Path) -> tuple[Weights, Any]:

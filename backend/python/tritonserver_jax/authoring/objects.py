@@ -150,7 +150,7 @@ def _own_file(module: ModuleType) -> Path | None:
 
 def _is_of(value: Any, package: str, name: str) -> bool:
     """Whether a value is an instance of a class of a package, which is not imported for that."""
-    module = sys.modules.get(package)
+    module: Any = sys.modules.get(package)
     for part in name.split("."):
         module = getattr(module, part, None)
     return isinstance(module, type) and isinstance(value, module)
@@ -246,7 +246,8 @@ def taken_apart(found: Found, params: Any) -> tuple[Callable[..., Any], Any]:
     from flax import nnx
 
     value.eval()
-    graph, keys, state = nnx.split(value, nnx.RngState, ...)
+    parts: Any = nnx.split(value, nnx.RngState, ...)
+    graph, keys, state = parts
     return lambda params, **inputs: nnx.merge(graph, keys, params)(*inputs.values()), state
 
 

@@ -152,10 +152,10 @@ def load_rows(path: Path, inputs: Sequence[TensorSpec], *, batching: bool) -> Ar
                 texts[index] = text.encode() if isinstance(text, str) else bytes(text)
             array = texts
         made[spec.name] = array
-    rows = {len(array) for array in made.values()}
-    if batching and len(rows) != 1:
+    counts = {len(array) for array in made.values()} if batching else set()
+    if len(counts) > 1:
         refuse(
-            f"--data: {path} has arrays of {' and '.join(map(str, sorted(rows)))} rows; expected "
+            f"--data: {path} has arrays of {' and '.join(map(str, sorted(counts)))} rows; expected "
             "the same number of all"
         )
     return made

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
@@ -57,7 +58,7 @@ class Difference:
 
 
 def _floats(array: np.ndarray[Any, Any]) -> bool:
-    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
+    return bool(array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16)
 
 
 def compare(
@@ -382,7 +383,7 @@ class _Rows:
 
 def _row_differs(first: Any, second: Any, count: int, row: int) -> bool:
     """Whether what belongs to a row differs; all of an array that has no rows."""
-    if not hasattr(first, "shape") or jax.dtypes.issubdtype(first.dtype, jax.dtypes.extended):
+    if not hasattr(first, "shape") or jnp.issubdtype(first.dtype, jax.dtypes.extended):
         return False
     one, other = np.asarray(first), np.asarray(second)
     axis = next((n for n, size in enumerate(one.shape) if size and size % count == 0), None)
