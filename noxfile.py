@@ -170,6 +170,30 @@ def images(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site of the documentation in build/site, check its links, and run its code.
+
+    `-- --external` also asks for every address outside of it; `-- --site` leaves the code out.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.site", *session.posargs)
+    if "--site" not in session.posargs:
+        session.run("python", "-m", "ci.artifacts")
+        session.run("python", "-m", "pytest", "tests/docs")
+
+
+@nox.session
+def monitoring(session: nox.Session) -> None:
+    """Try alerts, recording rules and dashboard: a real Prometheus watches a real server.
+
+    Prometheus and its blackbox exporter are installed when they are not there. `-- --report` draws
+    `docs/images/dashboard.svg` from what was measured; other arguments go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.monitoring.session", *session.posargs)
+
+
+@nox.session
 def reproduce(session: nox.Session) -> None:
     """Build twice in different circumstances, and show that every byte is the same.
 

@@ -29,7 +29,12 @@ from benchmarks.tables import Rows
 from benchmarks.workplace import Workplace
 from ci.process import ROOT
 from tritonserver_jax.tuning.choice import median
-from tritonserver_jax.tuning.perf_analyzer import Load, Measurement, Protocol
+from tritonserver_jax.tuning.perf_analyzer import (
+    Load,
+    Measurement,
+    PerfAnalyzerError,
+    Protocol,
+)
 
 DOCUMENT: Final = ROOT / "docs" / "tuning.md"
 _PLACE: Final = re.compile(r"(<!-- measured (\w+) -->\n).*?(<!-- end measured -->)", re.DOTALL)
@@ -200,7 +205,10 @@ def measure_knobs(
                 url = server.http if one.protocol == "http" else server.grpc
                 assert url is not None  # noqa: S101 - every tritonserver has both
                 load = Load(one.model, one.protocol, concurrency, seconds, batch=one.rows)
-                found[one, concurrency].append(work.perf_analyzer.measure(url, load))
+                try:
+                    found[one, concurrency].append(work.perf_analyzer.measure(url, load))
+                except PerfAnalyzerError as error:
+                    console.print(f"left out: {what}: {error}", markup=False)
                 progress.advance(task)
     figures = []
     for (one, concurrency), measured in found.items():
@@ -230,17 +238,19 @@ def knob_rows(figures: Sequence[Figure], knob: str) -> Rows:
     table = Rows(knob, ("setting", *heads))
     for label in dict.fromkeys(one.label for one in of):
         by = {one.concurrency: one for one in of if one.label == label}
-        cells = [
-            text
-            for n in concurrencies
-            for text in (
-                f"{by[n].throughput:,.0f}",
-                f"{by[n].p50 / 1000:.2f}",
-                f"{by[n].p99 / 1000:.2f}",
-            )
-        ]
+        cells = [text for n in concurrencies for text in _cells(by.get(n))]
         table.rows.append((f"`{label}`" if label.startswith("--") else label, *cells))
     return table
+
+
+def _cells(figure: Figure | None) -> tuple[str, str, str]:
+    if figure is None:  # no run of it came to a result
+        return ("-", "-", "-")
+    return (
+        f"{figure.throughput:,.0f}",
+        f"{figure.p50 / 1000:.2f}",
+        f"{figure.p99 / 1000:.2f}",
+    )
 
 
 def filled(text: str, report: Mapping[str, Any]) -> str:

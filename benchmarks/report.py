@@ -23,7 +23,7 @@ _SCHEMA: Final = 1
 _TARGET_PYTHON: Final = 45.0
 _TARGET_WARM: Final = 5.0
 #: Of an execution, in their order.
-_PHASES: Final = ("read", "gather", "run", "scatter", "send", "finish", "release")
+_PHASES: Final = ("read", "gather", "run", "scatter", "send", "finish")
 
 
 @dataclass
@@ -216,7 +216,8 @@ def document(report: Report) -> str:
             "From this backend's own timers (the parameter `phase_times`), under load. The bare "
             "call is the compiled program called from Python with a batch of that size, alone on "
             "the machine, and its output read: what remains of `run` is the way there and back, "
-            "and the competition for the processors.",
+            "and the competition for the processors. The responses of a batch of several requests "
+            "are sent by a thread of their own, beside the next batch.",
             batch_rows(report).markdown(),
             "The network comes by gRPC, the large model by shared memory. One copy of its 16 MiB "
             f"takes {report.copy_us:,.0f} µs here. What is gathered is copied once, into memory "

@@ -4,12 +4,30 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ci.process import ROOT
 
-__all__ = ["write_or_check"]
+__all__ = ["outdated_files", "write_or_check"]
+
+
+def outdated_files(files: Mapping[Path, Callable[[], str]], *, write: bool) -> list[Path]:
+    """Return the files that are not what they should be.
+
+    Args:
+        files: What makes the text of each.
+        write: Whether to write those anew.
+    """
+    found = []
+    for path, make in files.items():
+        text = make()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            found.append(path)
+            if write:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+    return found
 
 
 def write_or_check(

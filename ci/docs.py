@@ -15,8 +15,13 @@ from pathlib import Path
 
 from ci.command_docs import command_reference, exit_codes
 from ci.derived import write_or_check
+from ci.guides.blocks import REASONS
 from ci.image_sizes import recorded_sizes
 from ci.locks import PYTHONS, lock_path, pinned
+from ci.monitoring.alerts import alerts
+from ci.monitoring.metrics import TRITON, Metric, own_metrics
+from ci.monitoring.records import records
+from ci.monitoring.thresholds import described
 from ci.process import ROOT
 from tritonserver_jax.releases import SUPPORT_LEVELS, load_catalog, load_releases
 from tritonserver_jax.runtime.dtypes import DTYPES
@@ -25,31 +30,12 @@ from tritonserver_jax.runtime.settings import SETTINGS
 from tritonserver_jax.variables import VARIABLES
 
 DOCS = ROOT / "docs"
-METRICS_SOURCE = ROOT / "backend" / "src" / "core" / "metrics.cc"
 
 _BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end table -->)", re.DOTALL)
-_METRIC = re.compile(r"\{MetricId::k\w+,\s*(\w+),\s*\"(\w+)\",\s*((?:\"[^\"]*\"\s*)+)\}", re.DOTALL)
-_KINDS = {
-    "TRITONSERVER_METRIC_KIND_COUNTER": "counter",
-    "TRITONSERVER_METRIC_KIND_GAUGE": "gauge",
-    "kHistogram": "histogram",
-}
-_LABELS = "`model`, `version`, `device`"
-# Of the metrics that have one more.
-_MORE_LABELS = {"jax_request_failures": ", `code`", "jax_phase_time": ", `phase`"}
 
 
 class DocsError(RuntimeError):
     """A page asks for a table that nobody makes."""
-
-
-def metrics() -> list[tuple[str, str, str]]:
-    """Name, kind and help of every metric, as the core declares them."""
-    found = _METRIC.findall(METRICS_SOURCE.read_text(encoding="utf-8"))
-    return [
-        (name, _KINDS[kind], "".join(re.findall(r"\"([^\"]*)\"", text)))
-        for kind, name, text in found
-    ]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -85,14 +71,30 @@ def _dtypes() -> str:
 def _metrics() -> str:
     return _table(
         ("metric", "kind", "labels", "meaning"),
+        [(f"`{one.name}`", one.kind, _labels(one), one.meaning) for one in own_metrics()],
+    )
+
+
+def _triton_metrics() -> str:
+    return _table(
+        ("metric", "kind", "labels", "meaning", "needs"),
         [
-            (
-                f"`{name}`",
-                kind,
-                _LABELS + _MORE_LABELS.get(name, ""),
-                text,
-            )
-            for name, kind, text in metrics()
+            (f"`{one.name}`", one.kind, _labels(one), one.meaning, one.needs or "nothing")
+            for one in TRITON
+        ],
+    )
+
+
+def _labels(metric: Metric) -> str:
+    return ", ".join(f"`{label}`" for label in metric.labels) or "none"
+
+
+def _alerts() -> str:
+    return _table(
+        ("alert", "severity", "when", "for"),
+        [
+            (f"[{one.name}](#{one.name.lower()})", one.severity, one.when, one.hold or "at once")
+            for one in alerts()
         ],
     )
 
@@ -174,7 +176,19 @@ TABLES: dict[str, Callable[[], str]] = {
     "image_sizes": _image_sizes,
     "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),
     "features": _features,
+    "alerts": _alerts,
     "metrics": _metrics,
+    "not_run": lambda: _table(
+        ("reason", "meaning"), [(f"`{name}`", text) for name, text in REASONS.items()]
+    ),
+    "recorded": lambda: _table(
+        ("series", "meaning"), [(f"`{one.name}`", one.meaning) for one in records()]
+    ),
+    "thresholds": lambda: _table(
+        ("threshold", "value", "meaning"),
+        [(f"`{name}`", value, meaning) for name, value, meaning in described()],
+    ),
+    "triton_metrics": _triton_metrics,
     "parameters": lambda: _parameters(PARAMETERS),
     "release_images": _images,
     "pythons": _pythons,

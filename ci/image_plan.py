@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ci.derived import write_or_check
+from ci.derived import outdated_files, write_or_check
 from ci.locks import ACCELERATORS, accelerator_lock_path
 from ci.process import ROOT
 from tritonserver_jax import __version__
@@ -353,15 +353,7 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
 
 def outdated(*, write: bool = False) -> list[Path]:
     """Return the files that are not what they should be; written anew if asked for."""
-    found = []
-    for path, make in FILES.items():
-        text = make()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            found.append(path)
-            if write:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-    return found
+    return outdated_files(FILES, write=write)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -161,6 +161,10 @@ def _docs(*arguments: str) -> None:
     run([sys.executable, "-m", "ci.docs", *arguments])
 
 
+def _monitoring(*arguments: str) -> None:
+    run([sys.executable, "-m", "ci.monitoring.files", *arguments])
+
+
 def _locks() -> None:
     run(["uv", "lock", "--check"])
     with tempfile.TemporaryDirectory() as scratch:
@@ -191,6 +195,7 @@ def checks() -> list[Check]:
         Check("shellcheck", _shellcheck),
         Check("version", _version),
         Check("docs", lambda: _docs("--check"), _docs),
+        Check("monitoring", lambda: _monitoring("--check"), _monitoring),
         Check("images", lambda: _images("--check"), _images),
         Check("dockerfile", _hadolint),
         Check("locks", _locks, _export_all),

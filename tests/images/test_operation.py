@@ -22,6 +22,8 @@ import yaml
 from ci import images, toolchain
 from ci.artifacts import DIST
 from ci.image_plan import DOCKER, ImagePlan
+from ci.monitoring.files import CONFIG, RULES
+from ci.monitoring.programs import program_of
 from ci.toolchain import Requirement
 from tests.support.containers import HTTP, running
 from tritonserver_jax import __version__
@@ -30,10 +32,6 @@ from tritonserver_jax.artifacts.layout import tarball_name
 pytestmark = [pytest.mark.integration, pytest.mark.thorough, pytest.mark.timeout(1800)]
 
 DOCS = (DOCKER.parent.parent / "docs" / "images.md").read_text(encoding="utf-8")
-
-
-def find_prometheus() -> str | None:
-    return shutil.which("prometheus")
 
 
 def dockerfile_of(title: str) -> str:
@@ -157,19 +155,17 @@ def test_compose_understands_what_is_written(models: Path) -> None:
 
 
 def test_compose_starts_a_server_and_a_prometheus_that_reads_its_metrics(
-    engine: docker.DockerClient, image: str, models: Path, tmp_path: Path, built: Any
+    engine: docker.DockerClient, image: str, models: Path, built: Any
 ) -> None:
     """What compose.yaml says, done by the engine's API: compose itself is not on every machine."""
     services = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
     server = services["tritonserver"]
     assert set(server["volumes"][0].split(":")) >= {"/models", "ro"}
-    toolchain.ensure([Requirement("Prometheus", "any", "prometheus", find_prometheus)])
     network = engine.networks.create("tritonserver-jax-test")
-    folder = tmp_path
-    shutil.copy(DOCKER / "prometheus.yml", folder)
-    program = Path(find_prometheus() or "")
+    program = Path(program_of("prometheus", "prometheus"))
     try:
         options = {
+            "command": server["command"],
             "read_only": server["read_only"],
             "tmpfs": dict.fromkeys(server["tmpfs"], ""),
             "cap_drop": server["cap_drop"],
@@ -183,9 +179,9 @@ def test_compose_starts_a_server_and_a_prometheus_that_reads_its_metrics(
             triton.wait_health()
             volumes = {
                 str(program): {"bind": "/prometheus-bin", "mode": "ro"},
-                str(folder / "prometheus.yml"): {
-                    "bind": "/etc/prometheus/prometheus.yml",
-                    "mode": "ro",
+                **{
+                    str(path): {"bind": f"/etc/prometheus/{path.name}", "mode": "ro"}
+                    for path in (CONFIG, RULES)
                 },
             }
             command = ["/prometheus-bin", *services["prometheus"]["command"]]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <array>
+#include <mutex>
 
 #include "fixture.h"
 
@@ -50,6 +51,32 @@ Status Refusal(Served* served, const std::string& input, stand_in::Tensor tensor
   request.Add(input, std::move(tensor));
   CHECK(served->instance->Execute({&request}).ok());
   return request.answer().status;
+}
+
+TEST_CASE_FIXTURE(CleanLedger, "a batch does not wait for the responses of the one before") {
+  Served served(OneDimension(DataType::kFp32, 1));
+  std::array<Request, 4> requests;
+  for (Request& request : requests) {
+    request.Add("x", Floats({1, 1}, {1}));
+  }
+  std::mutex sending;
+  stand_in::TheSettings().sending = &sending;
+  {
+    const std::lock_guard<std::mutex> nobody_sends(sending);
+    CHECK(served.instance->Start({&requests[0], &requests[1]}).ok());
+    CHECK(served.instance->handle.batches == std::vector<uint64_t>{2});
+    for (const Request& request : requests) {
+      CHECK(request.releases == 0);
+    }
+  }
+  stand_in::Instance::Await({&requests[0], &requests[1]});
+  // What is handed over is sent also when the instance goes at once.
+  CHECK(served.instance->Start({&requests[2], &requests[3]}).ok());
+  served.instance.reset();
+  for (const Request& request : requests) {
+    CHECK(request.releases == 1);
+    CHECK(request.answer().outputs.at("y").bytes == request.inputs.at("x").pieces.front());
+  }
 }
 
 TEST_CASE_FIXTURE(CleanLedger, "requests run together and each gets its rows") {

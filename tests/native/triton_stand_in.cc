@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "cuda_stand_in.h"
 #include "triton_status.h"
@@ -252,10 +254,23 @@ triton_jax::Status Instance::Ready() {
 }
 
 triton_jax::Status Instance::Execute(const std::vector<Request*>& requests) {
+  triton_jax::Status status = Start(requests);
+  Await(requests);
+  return status;
+}
+
+triton_jax::Status Instance::Start(const std::vector<Request*>& requests) {
   std::vector<Request*> handed = requests;
-  triton_jax::Status status = triton_jax::FromTriton(TRITONBACKEND_ModelInstanceExecute(
+  return triton_jax::FromTriton(TRITONBACKEND_ModelInstanceExecute(
       &handle, handed.data(), static_cast<uint32_t>(handed.size())));
+}
+
+void Instance::Await(const std::vector<Request*>& requests) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   for (const Request* request : requests) {
+    while (request->releases == 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
     const bool answerable = !request->Fails("TRITONBACKEND_ResponseNew") &&
                             !request->Fails("TRITONBACKEND_ResponseFactoryNew");
     if (request->releases != 1 || request->finals != (answerable ? 1 : 0) ||
@@ -268,7 +283,6 @@ triton_jax::Status Instance::Execute(const std::vector<Request*>& requests) {
       Violation("times of a request out of order");
     }
   }
-  return status;
 }
 
 }  // namespace stand_in
@@ -748,6 +762,10 @@ TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, voi
 TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response,
                                                const uint32_t send_flags,
                                                TRITONSERVER_Error* error) {
+  std::unique_lock<std::mutex> sending;
+  if (stand_in::TheSettings().sending != nullptr) {
+    sending = std::unique_lock<std::mutex>(*stand_in::TheSettings().sending);
+  }
   response->answer.final = send_flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL;
   for (const auto& output : response->outputs) {
     if (output->on_gpu != nullptr) {

@@ -96,6 +96,7 @@ struct Settings {
   bool metrics = true;          // as with --allow-metrics
   bool takes_decoupled = true;  // whether ModelSetConfig takes the transaction policy over
   bool log_verbose = false;
+  std::mutex* sending = nullptr;  // taken while a response is sent
   std::string backend_config = R"({"cmdline":{"auto-complete-config":"true"}})";
 };
 
@@ -135,7 +136,7 @@ struct TRITONBACKEND_Request {
   std::vector<stand_in::Answer> answers;
   stand_in::Tensors states;  // updated by the core
   int finals = 0;
-  int releases = 0;
+  std::atomic<int> releases{0};  // whoever has seen it may read what else became of the request
   int statistics = 0;
   bool statistics_success = false;
   uint64_t times[4] = {};  // execute start, compute start, compute end, execute end
@@ -220,8 +221,12 @@ class Instance {
 
   const triton_jax::Status& status() const { return status_; }
   triton_jax::Status Ready();
-  // Runs the requests together, and checks that each of them was answered and released once.
+  // Runs the requests together, and checks that each of them is answered and released once.
   triton_jax::Status Execute(const std::vector<Request*>& requests);
+  // Runs the requests together. They may be answered later.
+  triton_jax::Status Start(const std::vector<Request*>& requests);
+  // Waits until they are, and checks that it was done once. They are of this instance.
+  static void Await(const std::vector<Request*>& requests);
   TRITONBACKEND_ModelInstance handle;
 
  private:

@@ -49,6 +49,11 @@ def test_a_table_has_a_line_for_each_setting() -> None:
     ]
 
 
+def test_a_run_without_a_result_is_a_gap() -> None:
+    lines = knob_rows(FIGURES[:3], "delay").markdown().splitlines()
+    assert lines[3] == "| 100 | 900 | 0.60 | 2.60 | - | - | - |"
+
+
 def test_filling_a_place_again_changes_nothing_else() -> None:
     report = {**FACTS, "figures": [asdict(one) for one in FIGURES]}
     text = "# T\n\n<!-- measured on -->\nold\n<!-- end measured -->\n\nsome text\n\n"

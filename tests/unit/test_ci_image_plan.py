@@ -27,6 +27,7 @@ from ci.image_plan import (
     variants,
 )
 from ci.locks import LOCKS
+from ci.monitoring.files import CONFIG
 from ci.process import ROOT
 from tritonserver_jax import __version__
 from tritonserver_jax.releases import find_release, load_releases
@@ -145,7 +146,7 @@ def test_compose_runs_our_image_and_prometheus_reads_its_metrics() -> None:
     folder = DOCKERFILE.parent
     services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
     assert services["tritonserver"]["image"] == "${IMAGE:-tritonserver-jax:24.10}"
-    scrape = yaml.safe_load((folder / "prometheus.yml").read_text())["scrape_configs"][0]
+    scrape = yaml.safe_load(CONFIG.read_text())["scrape_configs"][0]
     assert scrape["static_configs"][0]["targets"] == ["tritonserver:8002"]
 
 

@@ -16,6 +16,7 @@ from tritonserver_jax.tuning.perf_analyzer import (
     Measurement,
     PerfAnalyzer,
     PerfAnalyzerError,
+    Protocol,
     parse_report,
 )
 from tritonserver_jax.tuning.plots import draw, text_plot
@@ -63,6 +64,18 @@ def test_shared_memory_goes_by_grpc_and_knows_its_size() -> None:
     assert command[command.index("-i") + 1] == "grpc"
     assert {"--shared-memory=system", "--output-shared-memory-size=64"} <= set(command)
     assert {"--shape=x:3,4", "--concurrency-range=8", "--measurement-interval=1000"} <= set(command)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "concurrency", "expected"),
+    [("http", 8, False), ("http", 32, True), ("grpc", 32, False), ("shm", 32, False)],
+)
+def test_many_requests_over_http_get_few_threads(
+    protocol: Protocol, concurrency: int, expected: bool
+) -> None:
+    load = Load("m", protocol, concurrency, 1.0)
+    command = PerfAnalyzer(Path("pa"), Path("lib")).command("h:1", load, Path("r"))
+    assert ("--async" in command) is expected
 
 
 def _program(path: Path, body: str) -> PerfAnalyzer:

@@ -51,7 +51,7 @@ TritonModelInstance::TritonModelInstance(TRITONBACKEND_ModelInstance* instance)
 
 void TritonModelInstance::Execute(TRITONBACKEND_Request** requests, uint32_t count) {
   const uint64_t start_ns = NowNs();
-  PhaseClock clock(model_->description().phase_times ? metrics_ : nullptr);
+  PhaseClock clock(PhaseMetrics());
   std::vector<Request> all;
   all.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -77,11 +77,44 @@ void TritonModelInstance::RunAll(std::vector<Request>* requests, PhaseClock* clo
   }
 }
 
-// At once: what runs next may take long, and these need not wait for it.
-void TritonModelInstance::EndAll(const Batch& batch) noexcept {
+void TritonModelInstance::EndAll(const Batch& batch, PhaseClock* clock) noexcept {
+  if (EndLater(batch)) {
+    return;
+  }
+  // At once: what runs next may take long, and these need not wait for it.
   for (Request* request : batch.requests()) {
     End(request);
   }
+  clock->End(Phase::kSend);
+}
+
+bool TritonModelInstance::EndLater(const Batch& batch) noexcept {
+  // A sequence's next request needs the state of this one. And to wake a thread for a single
+  // response costs more than it gains.
+  if (model_->description().HasState() || batch.requests().size() == 1) {
+    return false;
+  }
+  const Status status = CatchStatus([&] {
+    if (sender_ == nullptr) {
+      sender_ = std::make_unique<ResponseSender>([this](std::vector<Request>* requests) {
+        PhaseClock clock(PhaseMetrics());
+        for (Request& request : *requests) {
+          End(&request);
+        }
+        clock.End(Phase::kSend);
+      });
+    }
+  });
+  if (!status.ok() || !sender_->HasRoom()) {
+    return false;
+  }
+  std::vector<Request> requests;
+  requests.reserve(batch.requests().size());
+  for (Request* request : batch.requests()) {
+    requests.push_back(std::move(*request));
+  }
+  sender_->Take(std::move(requests));
+  return true;
 }
 
 void TritonModelInstance::End(Request* request) noexcept {
@@ -103,10 +136,11 @@ void TritonModelInstance::Run(Batch* batch, PhaseClock* clock) {
     for (Request* request : batch->requests()) {
       request->Fail(health);
     }
-    EndAll(*batch);
+    EndAll(*batch, clock);
     return;
   }
   RequestTimes times;
+  times.execute_start_ns = batch->requests().front()->times.execute_start_ns;
   const Status status = CatchStatus([&] { RunPrepared(batch, &times, clock); });
   FillTimes(&times);
   if (!status.ok()) {
@@ -134,13 +168,12 @@ void TritonModelInstance::Run(Batch* batch, PhaseClock* clock) {
     request->times.compute_end_ns = times.compute_end_ns;
     request->Fail(status);
   }
-  EndAll(*batch);
+  EndAll(*batch, clock);
   if (status.ok()) {
     // Only now are the outputs given up: the clients have their copies, and need not wait for it.
-    clock->End(Phase::kSend);
     engine_instance_->Finish();
     clock->End(Phase::kFinish);
-    ReportBatch(*batch, times);
+    ReportBatch(batch->rows(), times);
   }
 }
 
@@ -198,10 +231,9 @@ void TritonModelInstance::Stream(Request* request, const std::vector<InputBuffer
   }
 }
 
-void TritonModelInstance::ReportBatch(const Batch& batch, const RequestTimes& times) {
+void TritonModelInstance::ReportBatch(int64_t rows, const RequestTimes& times) {
   TRITON_JAX_LOG_IF_ERROR(TRITONBACKEND_ModelInstanceReportBatchStatistics(
-                              triton_instance_, static_cast<uint64_t>(batch.rows()),
-                              batch.requests().front()->times.execute_start_ns,
+                              triton_instance_, static_cast<uint64_t>(rows), times.execute_start_ns,
                               times.compute_start_ns, times.compute_end_ns, NowNs()),
                           "reporting the statistics of a batch");
 }

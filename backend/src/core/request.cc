@@ -21,11 +21,6 @@ namespace {
 // No output is as long: what follows such a dimension is left as it is.
 constexpr int64_t kNotCut = std::numeric_limits<int64_t>::max();
 
-bool HasState(const ModelDescription& model) {
-  return std::any_of(model.outputs.begin(), model.outputs.end(),
-                     [](const TensorSpec& spec) { return spec.state; });
-}
-
 }  // namespace
 
 Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model,
@@ -40,7 +35,7 @@ Request::Request(TRITONBACKEND_Request* request, const ModelDescription& model,
     Fail(CatchStatus([&] {
       ReadInputs();
       ReadRequestedOutputs();
-      if (HasState(model_)) {
+      if (model_.HasState()) {
         // A sequence's id is text, or a number other than 0.
         uint64_t id = 1;
         const Status numeric = FromTriton(TRITONBACKEND_RequestCorrelationId(request_, &id));

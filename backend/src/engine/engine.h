@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -102,6 +103,12 @@ struct ModelDescription {
   std::vector<TensorSpec> outputs;
   bool decoupled = false;    // a request is answered by any number of responses
   bool phase_times = false;  // the phases of an execution are timed
+
+  // Whether an output becomes an input of the sequence's next request.
+  bool HasState() const {
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [](const TensorSpec& spec) { return spec.state; });
+  }
 };
 
 struct InstanceSpec {

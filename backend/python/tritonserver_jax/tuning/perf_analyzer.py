@@ -55,6 +55,8 @@ _WINDOWS: Final = 3
 #: For connecting, and for the windows that it starts over.
 _GRACE_SECONDS: Final = 10.0
 _TRIES: Final = 3
+#: Above this, requests over HTTP share threads.
+_MOST_HTTP_THREADS: Final = 8
 
 Protocol = Literal["grpc", "http", "shm"]
 
@@ -149,6 +151,13 @@ class PerfAnalyzer:
         """
         window = max(100, round(load.seconds * 1000 / _WINDOWS))
         shapes = load.shapes or {}
+        # Over HTTP it has a thread for each request that is under way, and its own, which ends the
+        # window, may never get the lock that many of them take by turns.
+        threads = (
+            ["--async", "--max-threads=2"]
+            if load.protocol == "http" and load.concurrency > _MOST_HTTP_THREADS
+            else []
+        )
         shared = ["--shared-memory=system"] if load.protocol == "shm" else []
         if shared and load.output_bytes is not None:
             shared.append(f"--output-shared-memory-size={load.output_bytes}")
@@ -160,6 +169,7 @@ class PerfAnalyzer:
             # Any three windows will do: runs are repeated, and their medians compared.
             "--stability-percentage=999",
             *(f"--shape={name}:{','.join(map(str, shape))}" for name, shape in shapes.items()),
+            *threads,
             *shared,
             *("-f", str(report), "--verbose-csv"),
         ]
