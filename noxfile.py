@@ -50,8 +50,8 @@ def install(session: nox.Session, *groups: str) -> None:
 def lint(session: nox.Session) -> None:
     """Check the source: ruff, mypy, clang-format, clang-tidy, shellcheck, locks, the tag.
 
-    `-- --fix` repairs what can be repaired; `-- --only mypy` runs one check;
-    `-- --code-quality FILE` writes what GitLab shows.
+    `-- --fix` repairs what can be repaired; `-- --only mypy` runs one check, `-- --agreement` those
+    that take seconds; `-- --code-quality FILE` writes what GitLab shows.
     """
     install(session, "lint")
     session.run("python", "-m", "ci.lint", *session.posargs)

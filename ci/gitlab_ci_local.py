@@ -9,6 +9,7 @@ in a container of it; the others run in a shell on this machine, whatever the de
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import hashlib
 import json
@@ -24,7 +25,7 @@ from typing import Any, Final
 
 from ci import toolchain
 from ci.build import BUILD_DIRECTORY
-from ci.process import ROOT, CommandError, capture, run
+from ci.process import ROOT, capture, run
 from ci.toolchain import Requirement
 
 __all__ = [
@@ -114,6 +115,15 @@ class Containers:
     volumes: Sequence[str] = ()
 
 
+def _folder_name(job: str) -> str:
+    """Return what gitlab-ci-local calls a job's folders: letters, digits and what is like them."""
+
+    def encoded(match: re.Match[str]) -> str:
+        return base64.urlsafe_b64encode(match[0].encode()).decode().rstrip("=")
+
+    return re.sub(r"[^\w-]+", encoded, job, flags=re.ASCII)
+
+
 def _find_node() -> str | None:
     path = shutil.which("node")
     version = toolchain.parse_version(capture([path, "--version"]) or "") if path else None
@@ -183,7 +193,7 @@ class LocalRunner:
 
     def artifacts(self, job: str) -> Path:
         """Return the folder of what a job handed on."""
-        return self.checkout / STATE / "artifacts" / job
+        return self.checkout / STATE / "artifacts" / _folder_name(job)
 
     def list_jobs(self) -> list[dict[str, Any]]:
         """Return the jobs of the pipeline, as gitlab-ci-local describes them.
@@ -244,7 +254,7 @@ class LocalRunner:
     def _results(self, lines: Sequence[str]) -> dict[str, JobResult]:
         found = {}
         for state, took, name in (m.groups() for m in map(_RESULT.match, lines) if m):
-            path = self.checkout / STATE / "output" / f"{name}.log"
+            path = self.checkout / STATE / "output" / f"{_folder_name(name)}.log"
             log = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
             found[name] = JobResult(name, state, took, log)
         return found

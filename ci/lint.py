@@ -3,7 +3,8 @@
 
 ``python -m ci.lint`` runs all of them, also after one failed, and ends with the list of those
 that did. ``--fix`` first lets the tools that can do so repair what they find. ``--only NAME``
-runs one (pre-commit calls it so). ``--code-quality FILE`` writes what ruff and hadolint find for
+runs one (pre-commit calls it so), and ``--agreement`` those that compare what is written twice:
+they take seconds. ``--code-quality FILE`` writes what ruff and hadolint find for
 GitLab, which shows it beside the lines of a merge request.
 """
 
@@ -42,11 +43,13 @@ class Check:
         name: What `--only` calls it.
         check: Runs it; raises when it finds something.
         fix: Repairs what it can; None when the tool cannot.
+        agreement: Whether it compares what is written twice, or made from something else.
     """
 
     name: str
     check: Callable[[], None]
     fix: Callable[[], object] | None = None
+    agreement: bool = False
 
 
 def files(*patterns: str, root: Path = ROOT) -> list[Path]:
@@ -207,15 +210,15 @@ def checks() -> list[Check]:
         ),
         Check("format", lambda: _ruff("format", "--check", "--diff"), lambda: _ruff("format")),
         Check("shellcheck", _shellcheck),
-        Check("version", _version),
-        Check("chart", lambda: _chart("--check"), _chart),
-        Check("docs", lambda: _docs("--check"), _docs),
-        Check("monitoring", lambda: _monitoring("--check"), _monitoring),
-        Check("images", lambda: _images("--check"), _images),
-        Check("pipeline", lambda: _pipeline("--check"), _pipeline),
+        Check("version", _version, agreement=True),
+        Check("chart", lambda: _chart("--check"), _chart, agreement=True),
+        Check("docs", lambda: _docs("--check"), _docs, agreement=True),
+        Check("monitoring", lambda: _monitoring("--check"), _monitoring, agreement=True),
+        Check("images", lambda: _images("--check"), _images, agreement=True),
+        Check("pipeline", lambda: _pipeline("--check"), _pipeline, agreement=True),
         Check("dockerfile", _hadolint),
-        Check("locks", _locks, _export_all),
-        Check("content", content.check_content_lists, content.write_content_lists),
+        Check("locks", _locks, _export_all, agreement=True),
+        Check("content", content.check_content_lists, content.write_content_lists, agreement=True),
         Check(
             "clang-format",
             lambda: _clang_format("--dry-run", "--Werror"),
@@ -260,11 +263,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.lint", description=__doc__)
     parser.add_argument("--fix", action="store_true", help="first repair what can be repaired")
     parser.add_argument("--only", action="append", choices=[check.name for check in every])
+    parser.add_argument("--agreement", action="store_true", help="only what is written twice")
     parser.add_argument("--code-quality", type=Path, metavar="FILE", help="what GitLab shows")
     options = parser.parse_args(arguments)
     if options.code_quality:
         code_quality.write_report(options.code_quality, dockerfiles())
-    selected = [check for check in every if not options.only or check.name in options.only]
+    selected = [
+        check
+        for check in every
+        if (not options.only or check.name in options.only)
+        and (not options.agreement or check.agreement)
+    ]
     failed = lint(selected, fix=options.fix)
     if failed:
         print(f"lint: {len(failed)} of {len(selected)} failed: {', '.join(failed)}")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
@@ -56,9 +55,9 @@ ASKED = {"ROLLBACK_TO"}
 @pytest.fixture(scope="module")
 def sessions() -> set[str]:
     """The sessions of nox."""
-    command = [sys.executable, "-m", "nox", "--list", "--json"]
+    command = [sys.executable, "-m", "nox", "--list"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return {one["session"] for one in json.loads(done.stdout)}
+    return set(re.findall(r"^[*-] (\S+)", done.stdout, re.MULTILINE))
 
 
 def calls(pipeline: Pipeline, job: str) -> list[list[str]]:

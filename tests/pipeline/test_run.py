@@ -9,6 +9,7 @@ which are those of this checkout.
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_what_is_written_twice_and_differs_stops_the_first_job(runner: LocalRunn
     assert "ci/gitlab/releases.yml: out of date" in job.log
     assert "write them with python -m ci.pipeline_plan" in job.log
     assert "the tag v9.9.9 is not the project version: expected v" in job.log
-    assert "lint: 2 of 6 failed: version, pipeline" in job.log
+    assert re.search(r"^lint: 2 of \d+ failed: version, pipeline$", job.log, re.MULTILINE)
 
 
 def test_a_broken_test_stops_its_job(runner: LocalRunner) -> None:
@@ -104,7 +105,8 @@ def test_a_broken_test_stops_its_job(runner: LocalRunner) -> None:
     broken.write_text("def test_that_is_broken() -> None:\n    assert 1 + 1 == 3\n")
     # A job gets the files that git knows.
     run(["git", "add", "--intent-to-add", broken], cwd=runner.checkout)
-    only = {"PYTEST_ADDOPTS": "-k test_that_is_broken"}
+    # The others are not even read: they are tested by themselves.
+    only = {"PYTEST_ADDOPTS": "--ignore-glob=*/test_[!b]*.py -k test_that_is_broken"}
     try:
         job = the_only(
             dataclasses.replace(runner, variables={**runner.variables, **only}).run(["unit"])
@@ -127,4 +129,3 @@ def test_a_failing_health_check_stops_its_job(runner: LocalRunner, well: Pipelin
         assert "predict" in job.log
     finally:
         shutil.copy2(ROOT / model, path)
-    assert the_only(runner.run([HEALTH])).state == "PASS"

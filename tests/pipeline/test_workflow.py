@@ -13,6 +13,7 @@ import pytest
 
 from ci.gitlab_ci_local import LocalRunner
 from ci.pipeline import MERGE_REQUEST, TAG
+from ci.pipeline_checkout import commit_all
 from ci.pipeline_plan import build_job
 from ci.process import ROOT, run
 from tests.support.gitlab import Pipeline
@@ -77,6 +78,7 @@ def jobs_of(
     run(["git", "init", "--quiet", checkout], cwd=checkout)
     shutil.copy2(ROOT / ".gitlab-ci.yml", checkout)
     shutil.copytree(ROOT / "ci" / "gitlab", checkout / "ci" / "gitlab")
+    commit_all(checkout, "the pipeline")  # files that git does not know cannot be included
 
     def jobs(variables: Mapping[str, str]) -> dict[str, Any]:
         listed = runner(program, checkout, variables).list_jobs()

@@ -46,7 +46,9 @@ def wheel(
     path = directory / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for member, text in members.items():
-            archive.writestr(member, text)
+            entry = zipfile.ZipInfo(member)
+            entry.external_attr = (0o755 if "/scripts/" in member else 0o644) << 16
+            archive.writestr(entry, text)
     return path
 
 
