@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Helm chart: checked, rendered, packaged, and pushed to a registry.
 
-``python -m ci.chart package`` makes ``dist/helm/tritonserver-jax-<version>.tgz``, the same bytes each
-time; ``push`` puts it into an OCI registry; ``manifests`` writes the plain manifests in
+``python -m ci.chart package`` makes ``dist/helm/tritonserver-jax-<version>.tgz``, the same bytes
+each time; ``push`` puts it into an OCI registry; ``manifests`` writes the plain manifests in
 ``packaging/kubernetes``, for those who do not use Helm.
 """
 
@@ -18,6 +18,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ import yaml
 
 from ci.build import BuildError, source_date_epoch
 from ci.chart_files import CHART
-from ci.derived import write_or_check
+from ci.derived import outdated_files, write_or_check
 from ci.helm import Helm, obtain_helm
 from ci.process import ROOT, CommandError, fail
 from ci.tarballs import Packed, tar_gz
@@ -93,7 +94,7 @@ def lint(values: Path | None = None) -> str:
     Raises:
         CommandError: It found one.
     """
-    given = [] if values is None else ["--values", values]
+    given: list[str | Path] = [] if values is None else ["--values", values]
     return obtain_helm()("lint", "--strict", *given, CHART)
 
 
@@ -117,7 +118,7 @@ def render(
     Raises:
         CommandError: Helm or the chart refused the values; the message says why.
     """
-    given = [] if values is None else ["--values", values]
+    given: list[str | Path] = [] if values is None else ["--values", values]
     for path, value in (sets or {}).items():
         given += ["--set-json", f"{path}={json.dumps(value)}"]
     options = [f"--kube-version={kubernetes}", "--namespace=models", *given]
@@ -144,8 +145,8 @@ def _plain(name: str, values: Path) -> str:
     )
     head = (
         "# SPDX-License-Identifier: Apache-2.0\n"
-        "# Made from the Helm chart by `python -m ci.chart manifests`; do not edit. The values are\n"
-        f"# those of the chart's own, and these:\n#\n{given}#\n"
+        "# Made from the Helm chart by `python -m ci.chart manifests`; do not edit. The values\n"
+        f"# are the chart's own, and these:\n#\n{given}#\n"
         f"#   kubectl apply --filename packaging/kubernetes/{name}\n"
     )
     text = _HELMS.sub("", render(values, tests=False))
@@ -155,14 +156,8 @@ def _plain(name: str, values: Path) -> str:
 
 def outdated_manifests(*, write: bool = False) -> list[Path]:
     """Return the plain manifests that are not what the chart says; written anew if asked for."""
-    found = []
-    for path, text in manifests().items():
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            found.append(path)
-            if write:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-    return found
+    texts = manifests()
+    return outdated_files({path: partial(texts.__getitem__, path) for path in texts}, write=write)
 
 
 def package_chart(directory: Path) -> Path:
@@ -224,7 +219,7 @@ def push_chart(
         plain_http: Whether the registry has no TLS, as one on this machine.
 
     Returns:
-        Its address with its digest: ``registry.example.com/group/charts/tritonserver-jax@sha256:…``.
+        Its address with its digest: ``<registry>/tritonserver-jax@sha256:…``.
 
     Raises:
         ChartError: The registry has another chart of that version.

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ci.derived import write_or_check
+from ci.derived import outdated_files, write_or_check
 from ci.image_plan import variants
+from ci.monitoring.files import DASHBOARD, RULES
 from ci.process import ROOT
 from tritonserver_jax import __version__
 from tritonserver_jax.releases import load_catalog
@@ -28,7 +29,6 @@ __all__ = ["CHART", "outdated", "value_table"]
 
 CHART: Final = ROOT / "packaging" / "helm" / "tritonserver-jax"
 SCHEMA: Final = CHART / "values.schema.json"
-MONITORING: Final = ROOT / "packaging" / "monitoring"
 
 _WIDTH: Final = 100
 _VALUES_HEAD: Final = """\
@@ -101,12 +101,14 @@ def releases_text() -> str:
         }
         for name, release in load_catalog().releases.items()
     }
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(facts)}" for name, facts in known.items())
+    lines = ",\n".join(
+        f"  {json.dumps(name)}: {json.dumps(facts)}" for name, facts in known.items()
+    )
     return f"{{\n{lines}\n}}\n"
 
 
-def _copy(name: str) -> Callable[[], str]:
-    return lambda: (MONITORING / name).read_text(encoding="utf-8")
+def _copy(path: Path) -> Callable[[], str]:
+    return lambda: path.read_text(encoding="utf-8")
 
 
 FILES: Final[Mapping[Path, Callable[[], str]]] = {
@@ -114,22 +116,14 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
     SCHEMA: schema_text,
     CHART / "values.yaml": values_text,
     CHART / "files" / "releases.json": releases_text,
-    CHART / "files" / "rules.yml": _copy("rules.yml"),
-    CHART / "files" / "dashboard.json": _copy("dashboard.json"),
+    CHART / "files" / "rules.yml": _copy(RULES),
+    CHART / "files" / "dashboard.json": _copy(DASHBOARD),
 }
 
 
 def outdated(*, write: bool = False) -> list[Path]:
     """Return the files that are not what they should be; written anew if asked for."""
-    found = []
-    for path, make in FILES.items():
-        text = make()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            found.append(path)
-            if write:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-    return found
+    return outdated_files(FILES, write=write)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,6 +19,7 @@ from ci.chart_files import value_table
 from ci.command_docs import command_reference, exit_codes
 from ci.deploy.variables import variable_descriptions
 from ci.derived import write_or_check
+from ci.guides.blocks import REASONS
 from ci.image_sizes import recorded_sizes
 from ci.locks import PYTHONS, lock_path, pinned
 from ci.monitoring.alerts import alerts
@@ -201,6 +202,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "features": _features,
     "alerts": _alerts,
     "metrics": _metrics,
+    "not_run": lambda: _table(
+        ("reason", "meaning"), [(f"`{name}`", text) for name, text in REASONS.items()]
+    ),
     "recorded": lambda: _table(
         ("series", "meaning"), [(f"`{one.name}`", one.meaning) for one in records()]
     ),

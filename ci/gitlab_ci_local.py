@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from ci import toolchain
 from ci.build import BUILD_DIRECTORY
-from ci.process import ROOT, CommandError, capture, run
+from ci.process import ROOT, capture, run
 from ci.toolchain import Requirement
 
 __all__ = [

@@ -59,7 +59,9 @@ class Helm:
         """
         words = [str(self.program), *map(str, arguments)]
         with tempfile.TemporaryDirectory(prefix="tritonserver-jax-helm-") as home:
-            folders = {f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
+            folders = {
+                f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")
+            }
             settings = {"HELM_REGISTRY_CONFIG": str(registry)} if registry else {}
             kept = {name: value for name, value in os.environ.items() if name[:5] != "HELM_"}
             done = subprocess.run(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Publishes images: under the tag of their version first, and under moving tags last.
 
-What this machine's engine has is pushed; an image that it does not have is built from the artifact,
+What this machine's engine has of this commit is pushed; any other image is built from the artifact,
 as `ci.images` does it. A version's tag never changes. The moving tags are moved when everything
 else of the version is published, and by digest, so they are the very images that were looked at.
 """
@@ -125,7 +125,10 @@ class ImagePublisher:
         return Item(name, identifier, there=True)
 
     def _of_engine(self, image: ImagePlan) -> tuple[str, ImageConfiguration] | None:
-        """Return the id of the engine's image, and what it says of itself."""
+        """Return the id of the engine's image, and what it says of itself.
+
+        One of another commit, as an engine has that builds often, is none.
+        """
         name = f"{NAME}:{image.tags[0]}"
         try:
             found = self._client.images.get(name)
@@ -134,10 +137,8 @@ class ImagePublisher:
         labels = dict(found.labels)
         problem = label_problem(image, self._plan.version, self._commit, labels)
         if problem is not None:
-            raise DeployError(
-                f"{name}: {problem}; remove it and run this again, which builds it anew: "
-                f"docker rmi {name}"
-            )
+            print(f"{name}: the engine has another one: {problem}", flush=True)
+            return None
         layers = tuple(found.attrs["RootFS"]["Layers"])
         return str(found.id), ImageConfiguration(labels, layers)
 

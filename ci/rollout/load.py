@@ -166,7 +166,7 @@ class Tally:
 
     def reasons(self) -> list[str]:
         """The most frequent errors."""
-        return [f"{count} × {text}" for text, count in self.failed.most_common(_SHOWN)]
+        return [f"{count} times: {text}" for text, count in self.failed.most_common(_SHOWN)]
 
 
 class Load:

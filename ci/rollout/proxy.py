@@ -34,8 +34,12 @@ _CONFIGURATION: Final = """\
 global
     stats socket {socket} mode 600 level admin
     maxconn 2000
+    # What went wrong, and nothing else.
+    log stdout format raw local0 info
 
 defaults
+    log global
+    option dontlog-normal
     timeout connect 2s
     timeout client 120s
     timeout server 120s
@@ -48,14 +52,18 @@ defaults
 _SERVICE: Final = """
 frontend {name}-in
     mode {mode}
+    option {mode}log
     bind {host}:{port}{bind}
     default_backend {name}
 
 backend {name}
     mode {mode}{options}
     option httpchk GET {path}
-    server-template pod 1-{slots} 192.0.2.1:{server_port} check port {check_port} check-proto h1 \
-inter {period}s fall {failures} rise 1{server} disabled
+{servers}"""
+# Not `server-template`, which forgets check-proto for all servers but the first.
+_SERVER: Final = """\
+    server pod{number} 192.0.2.1:{port} check port {check_port} check-proto h1 \
+inter {period}s fall {failures} rise 1{protocol} disabled
 """
 
 
@@ -93,12 +101,17 @@ def configuration(layer: Layer, readiness: Probe, ports: dict[str, int], control
             bind=" proto h2" if understands and name == "grpc" else "",
             options="\n    option http-server-close" if understands and name == "http" else "",
             path=readiness.path,
-            slots=SLOTS,
-            server_port=_PORTS[name],
-            check_port=readiness.port,
-            period=readiness.period,
-            failures=readiness.failures,
-            server=" proto h2" if understands and name == "grpc" else "",
+            servers="".join(
+                _SERVER.format(
+                    number=number,
+                    port=_PORTS[name],
+                    check_port=readiness.port,
+                    period=readiness.period,
+                    failures=readiness.failures,
+                    protocol=" proto h2" if understands and name == "grpc" else "",
+                )
+                for number in range(1, SLOTS + 1)
+            ),
         )
     return _CONFIGURATION.format(socket=control, body=body)
 
@@ -111,11 +124,13 @@ class Proxy:
         http: Where it takes HTTP.
         grpc: Where it takes gRPC.
         control: The socket by which it is told of servers.
+        log: What it said.
     """
 
     http: str
     grpc: str
     control: Path
+    log: Path
     _used: int = 0
 
     def add(self, address: str) -> int:
@@ -157,23 +172,26 @@ def running_proxy(layer: Layer, spec: ServerSpec, folder: Path) -> Iterator[Prox
     """
     program = find_haproxy()
     if program is None:
-        raise ProxyError("HAProxy: expected it on this machine, found none; apt-get install haproxy")
+        raise ProxyError(
+            "HAProxy: expected it on this machine, found none; apt-get install haproxy"
+        )
     control = folder / "haproxy.sock"
     path = folder / "haproxy.cfg"
     reservation = PortReservation(len(_PORTS))
     ports = dict(zip(_PORTS, reservation.ports, strict=True))
     path.write_text(configuration(layer, spec.readiness, ports, control), encoding="utf-8")
-    with (folder / "haproxy.log").open("wb") as log:
+    log = folder / "haproxy.log"
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            [program, "-db", "-f", str(path)], stdout=log, stderr=subprocess.STDOUT
+            [program, "-db", "-f", str(path)], stdout=output, stderr=subprocess.STDOUT
         )
     try:
         deadline = time.monotonic() + _START_SECONDS
         while not control.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                raise ProxyError(f"HAProxy did not start:\n{(folder / 'haproxy.log').read_text()}")
+                raise ProxyError(f"HAProxy did not start:\n{log.read_text(encoding='utf-8')}")
             time.sleep(0.05)
-        yield Proxy(f"{HOST}:{ports['http']}", f"{HOST}:{ports['grpc']}", control)
+        yield Proxy(f"{HOST}:{ports['http']}", f"{HOST}:{ports['grpc']}", control, log)
     finally:
         process.terminate()
         process.wait()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ci.monitoring.alerts import SERVER_JOBS
 from ci.monitoring.files import DASHBOARD, RULES
 from ci.monitoring.metrics import check_names
 from ci.monitoring.programs import promtool
-from ci.monitoring.rules import SERVER_JOBS
 from tests.chart.conftest import Render
 from tests.support.kubernetes import named
 
@@ -52,7 +52,9 @@ def test_the_rules_find_what_the_monitor_reads(
 
 
 def test_nothing_of_others_is_there_unless_it_is_asked_for(objects: Render) -> None:
-    assert not any("." in one["apiVersion"].partition("/")[0].replace(".k8s.io", "") for one in objects())
+    assert not any(
+        "." in one["apiVersion"].partition("/")[0].replace(".k8s.io", "") for one in objects()
+    )
 
 
 def test_keda_asks_for_a_metric_that_there_is(objects: Render, tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ def test_keda_asks_for_a_metric_that_there_is(objects: Render, tmp_path: Path) -
     assert trigger["authenticationRef"] == {"name": "prometheus"}
 
 
-#: Two servers; in each second of a minute, 10 requests wait 40 ms each in one, and 20 ms in the other.
+#: Two servers with 10 requests a second each: they wait 40 ms in one, and 20 ms in the other.
 SERIES = """
   - series: nv_inference_queue_duration_us{namespace="models",pod="jax-tritonserver-jax-a"}
     values: 0+6000000x10

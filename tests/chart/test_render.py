@@ -63,9 +63,8 @@ def test_whatever_selects_servers_selects_them_and_nothing_else(objects: Render)
     selectors = []
     for one in rendered:
         spec = one.get("spec", {})
-        for key in ("selector", "podSelector"):
-            if key in spec:
-                selectors.append(spec[key].get("matchLabels", spec[key]))
+        found = [spec[key] for key in ("selector", "podSelector") if key in spec]
+        selectors += [selector.get("matchLabels", selector) for selector in found]
     assert len(selectors) >= 8
     for selector in selectors:
         assert selector.items() <= pod["metadata"]["labels"].items()

@@ -46,9 +46,7 @@ def test_what_is_not_understood_is_refused(objects: Render) -> None:
 
 
 @pytest.mark.parametrize("layer", ["http", "tcp"])
-def test_haproxy_understands_its_configuration(
-    objects: Render, tmp_path: Path, layer: str
-) -> None:
+def test_haproxy_understands_its_configuration(objects: Render, tmp_path: Path, layer: str) -> None:
     toolchain.ensure([requirement()])
     readiness = read_spec(objects()).readiness
     ports = {"http": 21111, "grpc": 21112}
@@ -84,6 +82,8 @@ def test_a_rehearsal_that_could_not_fail_shows_nothing() -> None:
 
 
 def test_only_what_the_documentation_says_may_be_lost_at_a_service() -> None:
-    assert list(complaints(CASES["service"], report({"http": 3}))) == []
+    each = KINDS["http"].clients
+    assert list(complaints(CASES["service"], report({"http": each}, status=1))) == []
+    assert list(complaints(CASES["service"], report({"http": each + 1})))
     assert list(complaints(CASES["service"], report({"grpc": 3})))
     assert list(complaints(CASES["service"], report({"http-each": 3})))

@@ -33,7 +33,10 @@ from ci.process import CommandError
         ({"monitoring.interval": "often"}, r"/monitoring/interval.*does not match pattern"),
         ({"rollout.maxSurge": "half"}, r"/rollout/maxSurge.*does not match pattern"),
         # What it cannot say.
-        ({"models.claim.name": ""}, r"models\.claim\.name: expected the PersistentVolumeClaim.*--set"),
+        (
+            {"models.claim.name": ""},
+            r"models\.claim\.name: expected the PersistentVolumeClaim.*--set",
+        ),
         ({"models.source": "objectStore"}, r"models\.objectStore\.url: expected where"),
         ({"models.source": "image"}, r"models\.image\.reference: expected the image"),
         ({"gpu.count": 1, "image.release": "23.04"}, r"gpu\.count: release 23\.04 has no image"),
@@ -99,5 +102,7 @@ def test_every_value_is_used_and_every_used_value_is_declared() -> None:
     used = set(re.findall(r"\.Values\.(\w+(?:\.\w+)*)", text))
     declared = {path for path, _, _ in value_table()}
     groups = {path.rpartition(".")[0] for path in declared}
-    assert {path for path in used if path not in declared | groups and "resources" not in path} == set()
+    assert {
+        path for path in used if path not in declared | groups and "resources" not in path
+    } == set()
     assert declared - used == set()

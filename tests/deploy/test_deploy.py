@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 from ci.deploy import post_deploy
+from ci.deploy.errors import DifferentBytesError
+from ci.deploy.images import ImagePublisher
 from ci.deploy.project import open_project
 from ci.deploy.published import PublishedNames
+from ci.deploy.registry import open_registry
 from ci.deploy.retries import ATTEMPTS
-from ci.deploy.variables import ProjectVariables
+from ci.deploy.variables import ProjectVariables, RegistryVariables
 from ci.local_services import LocalServices
 from tests.support.release import (
+    COMMIT,
     EPOCH,
     Factory,
     Images,
@@ -185,15 +189,21 @@ def test_another_image_under_a_published_version_is_refused_by_both_ids(
     assert services.package_files() == {}
 
 
-def test_an_image_of_another_commit_is_refused(
-    publishing: Job, services: LocalServices, images: Images
+def test_an_image_of_another_commit_is_not_taken(
+    publishing: Job, services: LocalServices, images: Images, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (image,) = publishing.plan().images
     images.make(image, commit="f" * 40)
-    code, said = publishing.deploy("images")
-    assert code == 1
-    assert "label org.opencontainers.image.revision: expected 0123456789abcdef" in said
-    assert services.image_digests() == {}
+    with open_registry(RegistryVariables.read(services.variables)) as registry:
+        publisher = ImagePublisher(images.client, registry, publishing.plan(), COMMIT)
+        (item,) = publisher.survey()
+        assert (item.digest, item.there) == (None, False)
+        assert f"revision: expected {COMMIT}, got {'f' * 40}" in capfd.readouterr().out
+
+        # Nor is what somebody has published from another one.
+        images.push(services, image.tags[0])
+        with pytest.raises(DifferentBytesError, match=f"expected to publish an image.*{COMMIT}"):
+            publisher.survey()
 
 
 def test_a_file_that_is_not_declared_is_named(publishing: Job, services: LocalServices) -> None:

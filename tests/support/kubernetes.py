@@ -34,27 +34,31 @@ def problems(objects: Iterable[Mapping[str, Any]], version: str) -> list[str]:
         objects: What is given to it.
         version: As in ``1.33``.
     """
-    found = []
-    for one in objects:
-        name = f"{one['apiVersion']}/{one['kind']}"
-        try:
-            if name in custom_schemas():
-                schemas = custom_schemas()
-                jsonschema.validate(one, {**schemas[name], "definitions": schemas["definitions"]})
-            else:
-                kubernetes_validate.validate(one, version, strict=True)
-        except (jsonschema.ValidationError, kubernetes_validate.ValidationError) as error:
-            where = "/".join(str(part) for part in error.path)
-            found.append(f"{version}: {name} {where}: {error.message}")
-    return found
+    found = [_problem(json.dumps(one, sort_keys=True), version) for one in objects]
+    return [problem for problem in found if problem is not None]
+
+
+@functools.cache
+def _problem(text: str, version: str) -> str | None:
+    """Of one object; most are the same whatever the values are, and a comparison takes long."""
+    one = json.loads(text)
+    name = f"{one['apiVersion']}/{one['kind']}"
+    try:
+        if name in custom_schemas():
+            schemas = custom_schemas()
+            jsonschema.validate(one, {**schemas[name], "definitions": schemas["definitions"]})
+        else:
+            kubernetes_validate.validate(one, version, strict=True)
+    except (jsonschema.ValidationError, kubernetes_validate.ValidationError) as error:
+        where = "/".join(str(part) for part in error.path)
+        return f"{version}: {name} {where}: {error.message}"
+    return None
 
 
 def named(objects: Iterable[dict[str, Any]], kind: str, name: str | None = None) -> dict[str, Any]:
     """The one object of a kind, or the one of them that has a name."""
     found = [
-        one
-        for one in objects
-        if one["kind"] == kind and name in (None, one["metadata"]["name"])
+        one for one in objects if one["kind"] == kind and name in (None, one["metadata"]["name"])
     ]
     assert len(found) == 1, f"expected one {kind}, got {[o['metadata']['name'] for o in found]}"
     return found[0]
