@@ -170,6 +170,19 @@ def images(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site of the documentation in build/site, check its links, and run its code.
+
+    `-- --external` also asks for every address outside of it; `-- --site` leaves the code out.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.site", *session.posargs)
+    if "--site" not in session.posargs:
+        session.run("python", "-m", "ci.artifacts")
+        session.run("python", "-m", "pytest", "tests/docs")
+
+
+@nox.session
 def monitoring(session: nox.Session) -> None:
     """Try alerts, recording rules and dashboard: a real Prometheus watches a real server.
 

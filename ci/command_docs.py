@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import typer
 
@@ -11,6 +11,9 @@ from tritonserver_jax.cli.app import find_commands, make_app
 from tritonserver_jax.cli.command import EXIT_CODES, Command
 
 __all__ = ["command_reference", "exit_codes"]
+
+#: What `ci.guides` is told of each example: its options are checked, and it is not run.
+NOT_RUN: Final = "<!-- not run: example -->"
 
 
 def exit_codes() -> list[tuple[str, str]]:
@@ -30,12 +33,12 @@ def _section(described: Command, command: Any) -> str:
     words = [one.metavar if one.required else _optional(one.metavar) for one in arguments]
     needed = [f"{one.opts[0]} {one.metavar}" for one in options if one.required]
     usage = " ".join(["tritonserver-jax", described.name, *words, *needed, "[OPTIONS]"])
-    lines = [f"### `{described.name}`", "", described.about(), "", "```", usage, "```", ""]
+    lines = [f"### `{described.name}`", "", described.about(), "", "```text", usage, "```", ""]
     lines += ["| | |", "|---|---|"]
     lines += [f"| `{_name(one)}` | {_help(one)} |" for one in [*arguments, *options]]
     lines += [""]
     for example in described.examples:
-        lines += [f"{example.about}:", "", "```sh", example.line, "```", ""]
+        lines += [f"{example.about}:", "", NOT_RUN, "", "```sh", example.line, "```", ""]
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ci.command_docs import command_reference, exit_codes
 from ci.derived import write_or_check
+from ci.guides.blocks import REASONS
 from ci.image_sizes import recorded_sizes
 from ci.locks import PYTHONS, lock_path, pinned
 from ci.monitoring.alerts import alerts
@@ -177,6 +178,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "features": _features,
     "alerts": _alerts,
     "metrics": _metrics,
+    "not_run": lambda: _table(
+        ("reason", "meaning"), [(f"`{name}`", text) for name, text in REASONS.items()]
+    ),
     "recorded": lambda: _table(
         ("series", "meaning"), [(f"`{one.name}`", one.meaning) for one in records()]
     ),

@@ -354,6 +354,15 @@ def abstract_state(width: int = 8) -> Any:
     return nnx.split(nnx.eval_shape(lambda: Network(nnx.Rngs(0), width)))
 
 
+def test_an_orbax_checkpoint_may_have_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = {"w": np.arange(4, dtype=np.float32)}
+    save_orbax(tmp_path, saved)
+    monkeypatch.chdir(tmp_path)
+    assert_same(weights.load_default(Path()).params, saved)
+
+
 def test_a_target_gives_orbax_its_structure_back(tmp_path: Path) -> None:
     network = Network(nnx.Rngs(3))
     save_orbax(tmp_path, nnx.state(network))

@@ -186,7 +186,8 @@ def load_orbax(path: Path, target: Any = None) -> Any:
     Raises:
         BackendError: naming the directory and the reason.
     """
-    tree_path = _orbax_tree(path)
+    # Orbax takes no relative path, which that of a model repository may be.
+    tree_path = _orbax_tree(path).absolute()
     try:
         restored = _restore(tree_path, target)
     except BackendError:
