@@ -13,6 +13,7 @@ import yaml
 from ci.monitoring.alerts import alerts
 from ci.monitoring.files import CONFIG, FOLDER, RULES
 from ci.monitoring.programs import ProgramError, promtool
+from ci.monitoring.rules import rules_document
 from ci.monitoring.site import adapted_config
 
 #: Series by their labels, with their values at each minute: promtool's ``first+stepxtimes``.
@@ -306,6 +307,8 @@ def run_case(
     document = {
         "rule_files": [str(RULES)],
         "evaluation_interval": "1m",
+        # Otherwise promtool takes them in any order, and an alert may see what was recorded before.
+        "group_eval_order": [group["name"] for group in rules_document()["groups"]],
         "tests": [
             {
                 "interval": "1m",
