@@ -36,7 +36,6 @@ from ci.gitlab_ci_local import (
     STATE,
     Containers,
     LocalRunner,
-    PipelineRun,
     RunnerError,
     install_runner,
 )
@@ -176,7 +175,7 @@ def run_form(
     *,
     program: Path,
     everything: bool = False,
-) -> tuple[LocalRunner, PipelineRun]:
+) -> LocalRunner:
     """Run one form of the pipeline.
 
     Args:
@@ -186,6 +185,9 @@ def run_form(
         services: Where to publish.
         program: gitlab-ci-local.
         everything: Whether to run what the other form ran, too.
+
+    Returns:
+        What ran it, with what its jobs handed on.
 
     Raises:
         PipelineError: A job failed.
@@ -216,7 +218,7 @@ def run_form(
     for secret in services.secrets:
         if secret in outcome.output:
             raise PipelineError(f"{form.name}: a password is in the log of a job")
-    return runner, outcome
+    return runner
 
 
 def check_published(runner: LocalRunner, services: LocalServices) -> int:
@@ -257,9 +259,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         program = install_runner()
         with prepared(releases) as (container, services):
             for form in forms:
-                everything = options.everything or len(forms) == 1
-                runner, _ = run_form(
-                    form, releases, container, services, program=program, everything=everything
+                runner = run_form(
+                    form,
+                    releases,
+                    container,
+                    services,
+                    program=program,
+                    everything=options.everything,
                 )
                 if form is TAG:
                     count = check_published(runner, services)
