@@ -102,7 +102,12 @@ TAG: Final = Form(
         "CI_COMMIT_TAG": f"v{__version__}",
     },
     unset=("CI_COMMIT_BRANCH",),
-    left_out=frozenset({"core", "definition", "lint", "native", "packaging", "unit"}),
+    left_out=frozenset(
+        {
+            *("chart", "core", "definition", "lint", "native", "packaging", "publishing", "unit"),
+            *(f"{kind}-{DEFAULT_RELEASE}" for kind in ("guides", "integration", "monitoring")),
+        }
+    ),
 )
 FORMS: Final = (MERGE_REQUEST, TAG)
 
