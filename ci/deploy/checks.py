@@ -9,16 +9,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ci.changelog import CHANGELOG, UNRELEASED, ChangelogError, section
 from ci.deploy.errors import DeployError
 from ci.deploy.plan import ArtifactFolder, Plan
 from ci.deploy.variables import PUBLIC_KEY_FILE
+from ci.selection import RELEASES
 from tritonserver_jax.artifacts import Report, VerificationError, layout, verify_directory
 from tritonserver_jax.artifacts.archives import read_tar
 from tritonserver_jax.artifacts.checksums import sha256_of
 
 __all__ = ["check_everything"]
+
+#: How `ci.provenance.source_commit` marks a checkout with changes.
+MODIFIED: Final = "-modified"
 
 
 def check_everything(
@@ -62,6 +67,8 @@ def check_everything(
         look(lambda: _check_tag(plan, tag))
     if not rehearsal:
         look(lambda: _check_commit(commit))
+    elif commit is not None and commit.endswith(MODIFIED):
+        commit = None  # whoever is at work has artifacts of a moment ago
     look(lambda: _check_changelog(plan, changelog, rehearsal=rehearsal and tag is None))
     for folder in plan.folders:
         check = functools.partial(
@@ -87,7 +94,7 @@ def _check_tag(plan: Plan, tag: str | None) -> str:
 
 
 def _check_commit(commit: str | None) -> str:
-    if commit is None or commit.endswith("-modified"):
+    if commit is None or commit.endswith(MODIFIED):
         got = "no checkout of git" if commit is None else "one with changes"
         raise DeployError(
             f"source: expected a checkout without changes, got {got}; git status shows them"
@@ -114,6 +121,11 @@ def _check_folder(
     *,
     unsigned: bool,
 ) -> str:
+    if not folder.path.is_dir():
+        raise DeployError(
+            f"{folder.path}: expected a folder of artifacts, found none; run ./ci/nox -s "
+            f"package-{folder.name}, or name in {RELEASES} the releases that there are"
+        )
     absent = [name for name in folder.required if not (folder.path / name).is_file()]
     if absent:
         raise DeployError(

@@ -7,6 +7,7 @@ import zipfile
 
 import pytest
 
+from ci import selection
 from ci.python_artifacts import package_python
 from tests.support.artifacts import flip
 from tests.support.release import COMMIT, EPOCH, Factory, Job
@@ -19,7 +20,7 @@ REFUSED = "nothing was published, because of:"
 
 def test_a_rehearsal_needs_no_tag_no_signature_and_no_service(job: Job) -> None:
     job.monkeypatch.delenv("CI_COMMIT_TAG")
-    job.monkeypatch.setattr("ci.deploy.__main__.source_commit", lambda: COMMIT)
+    job.monkeypatch.setattr("ci.deploy.__main__.source_commit", lambda: "f" * 40 + "-modified")
     job.changelog.write_text("# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Something.\n")
     code, said = job.deploy("--dry-run")
     assert code == 0, said
@@ -53,6 +54,14 @@ def test_everything_that_is_wrong_is_said_at_once(job: Job) -> None:
     assert f"expected {layout.PROVENANCE}, found none" in said
     assert f"run ./ci/nox -s package-{DEFAULT_RELEASE}" in said
     assert "python: expected a signature, found none" in said
+
+
+def test_a_release_without_artifacts_says_how_to_get_them_or_do_without(job: Job) -> None:
+    job.set(selection.RELEASES, f"23.10 {DEFAULT_RELEASE}")
+    code, said = job.deploy("--dry-run")
+    assert code == 1
+    assert f"{job.dist / '23.10'}: expected a folder of artifacts, found none" in said
+    assert "run ./ci/nox -s package-23.10, or name in TRITON_RELEASES" in said
 
 
 def test_a_damaged_artifact_is_refused(job: Job) -> None:
