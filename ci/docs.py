@@ -79,11 +79,12 @@ def _metrics() -> str:
 def _triton_metrics() -> str:
     return _table(
         ("metric", "kind", "labels", "meaning", "needs"),
-        [
-            (f"`{one.name}`", one.kind, _labels(one), one.meaning, one.needs or "nothing")
-            for one in TRITON
-        ],
+        [(f"`{one.name}`", one.kind, _labels(one), one.meaning, _needs(one)) for one in TRITON],
     )
+
+
+def _needs(metric: Metric) -> str:
+    return f"release {metric.since} or newer" if metric.since else metric.needs or "nothing"
 
 
 def _labels(metric: Metric) -> str:
