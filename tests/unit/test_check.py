@@ -275,6 +275,28 @@ def test_a_length_that_changes_an_answer(tmp_path: Path) -> None:
     assert "masks" in finding.remedy
 
 
+#: A table that has fewer rows than most numbers: what is not in it is no number at all.
+LOOKED_UP = """
+    import jax.numpy as jnp
+
+    SIGNATURE = {"inputs": {"t": ("INT32", [-1])}, "lengths": {"t": [16]}, "max_batch_size": 4}
+
+    def predict(params, t):
+        rows = jnp.take(jnp.linspace(1, 2, 5)[:, None], t, axis=0)
+        return {"y": rows.mean(-2)}
+"""
+
+
+def test_a_small_table_hides_nothing(tmp_path: Path) -> None:
+    finding = the_only(look(tmp_path, LOOKED_UP), "lengths")
+    assert "'t' [12]: output 'y' changes by" in finding.detail
+
+
+def test_what_is_never_a_number_is_said(tmp_path: Path) -> None:
+    report = look(tmp_path, model('return {"y": jnp.log(-jnp.abs(x))}'))
+    assert "not finite" in the_only(report, "numbers", Status.WARN).detail
+
+
 def test_a_mask_keeps_the_answer(tmp_path: Path) -> None:
     report = look(tmp_path, RIGHT_MEAN)
     assert bad(report) == []
