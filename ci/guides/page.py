@@ -44,6 +44,7 @@ _ADDRESS: Final = re.compile(
 _INSTALLS: Final = re.compile(r"tritonserver-jax install\b.*--backends")
 _TARBALL: Final = re.compile(r"tritonserver-jax-\S+\.tar\.gz")
 _SERVES: Final = re.compile(r"(?:tritonserver-jax serve|tritonserver) (?!--help)")
+_SERVING: Final = "end it with Ctrl-C"
 _ANYTHING: Final = "..."
 _DECOUPLED: Final = "model_transaction_policy { decoupled: true }\n"
 
@@ -319,7 +320,8 @@ class _Served:
         self._block = block
         self._line = line
         self._said = ""
-        self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8")  # noqa: SIM115 closed below
+        # Appending, so that reading here does not move where the server writes.
+        self._log = tempfile.TemporaryFile(mode="a+", encoding="utf-8")  # noqa: SIM115 closed below
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         words = shlex.split(line, comments=True)
@@ -351,12 +353,19 @@ class _Served:
             executable=shutil.which(self._command[0], path=variables["PATH"]),
         )
         deadline = time.monotonic() + _READY_SECONDS
-        while not _answers(f"http://{HOST}:{self.ports[8000]}/v2/health/ready"):
+        while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 state = "ended" if self._process.poll() is not None else "was not ready"
                 self.stop(quietly=True)
                 raise GuideError(f"{self._block.where}: {self._line} {state}:\n{self._said}")
             time.sleep(0.1)
+
+    def _is_ready(self) -> bool:
+        if self._end is signal.SIGINT:
+            # `serve` says it to a person, some moments after the server does.
+            self._log.seek(0)
+            return _SERVING in self._log.read()
+        return _answers(f"http://{HOST}:{self.ports[8000]}/v2/health/ready")
 
     def stop(self, *, quietly: bool) -> None:
         """End it as a person does, and see that it ends well."""
