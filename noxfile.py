@@ -170,6 +170,27 @@ def images(session: nox.Session) -> None:
 
 
 @nox.session
+def chart(session: nox.Session) -> None:
+    """Check the Helm chart: render it in every way, validate, package, push to a registry and back.
+
+    `test` runs this too. Arguments after `--` go to pytest.
+    """
+    install(session, "test")
+    session.run("python", "-m", "pytest", "tests/chart", *session.posargs)
+
+
+@nox.session
+def rollout(session: nox.Session) -> None:
+    """Replace real servers under load, with the chart's own settings, and count lost requests.
+
+    `-- --case proxy` takes one of three rehearsals.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.artifacts")
+    session.run("python", "-m", "ci.rollout", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the site of the documentation in build/site, check its links, and run its code.
 

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ci.chart_files import value_table
 from ci.command_docs import command_reference, exit_codes
 from ci.derived import write_or_check
 from ci.guides.blocks import REASONS
@@ -171,6 +172,10 @@ def _image_sizes() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "chart_values": lambda: _table(
+        ("value", "default", "meaning"),
+        [(f"`{path}`", f"`{default}`", text) for path, default, text in value_table()],
+    ),
     "commands": command_reference,
     "dtypes": _dtypes,
     "image_sizes": _image_sizes,

@@ -157,6 +157,10 @@ def _images(*arguments: str) -> None:
     run([sys.executable, "-m", "ci.image_plan", *arguments])
 
 
+def _chart(*arguments: str) -> None:
+    run([sys.executable, "-m", "ci.chart_files", *arguments])
+
+
 def _docs(*arguments: str) -> None:
     run([sys.executable, "-m", "ci.docs", *arguments])
 
@@ -194,6 +198,7 @@ def checks() -> list[Check]:
         Check("format", lambda: _ruff("format", "--check", "--diff"), lambda: _ruff("format")),
         Check("shellcheck", _shellcheck),
         Check("version", _version),
+        Check("chart", lambda: _chart("--check"), _chart),
         Check("docs", lambda: _docs("--check"), _docs),
         Check("monitoring", lambda: _monitoring("--check"), _monitoring),
         Check("images", lambda: _images("--check"), _images),

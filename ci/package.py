@@ -8,14 +8,10 @@ the same bytes: members are sorted, belong to nobody, and carry the time of the 
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import re
-import tarfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +20,7 @@ from ci.locks import ACCELERATORS, PYTHONS, accelerator_lock_path, lock_path, pi
 from ci.process import ROOT, capture
 from ci.provenance import source_commit
 from ci.sbom import tarball_sbom
+from ci.tarballs import DATA, PROGRAM, Packed, tar_gz
 from tritonserver_jax import __version__
 from tritonserver_jax.artifacts import layout
 from tritonserver_jax.artifacts.checksums import format_checksums
@@ -34,21 +31,12 @@ __all__ = ["PackageError", "package", "tarball_name"]
 
 PACKAGING: Final = ROOT / "packaging"
 
-_PROGRAM: Final = 0o755
-_DATA: Final = 0o644
-
 _X86_64: Final = 62  # e_machine of ELF
 _COMMENT = re.compile(r"\[\s*[0-9a-f]+\]\s+(.*)")
 
 
 class PackageError(RuntimeError):
     """What should be packed is missing, or is not fit to be shipped."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    content: bytes
-    mode: int
 
 
 def tarball_name(release: Release) -> str:
@@ -84,10 +72,12 @@ def package(
     members = _members(libraries, wheel, for_tests=for_tests)
     commit = source_commit()
     info = _build_info(release, libraries, commit, source_date_epoch)
-    members["BUILD_INFO.json"] = _Member(_json(info), _DATA)
+    members["BUILD_INFO.json"] = Packed(_json(info), DATA)
     digests = {name: hashlib.sha256(one.content).hexdigest() for name, one in members.items()}
-    members["SHA256SUMS"] = _Member(format_checksums(digests), _DATA)
-    content = _tar_gz(members, source_date_epoch)
+    members["SHA256SUMS"] = Packed(format_checksums(digests), DATA)
+    content = tar_gz(
+        {f"{TOP}/{path}": member for path, member in members.items()}, source_date_epoch
+    )
     name = tarball_name(release)
     sbom = tarball_sbom(
         name,
@@ -106,7 +96,7 @@ def package(
     return output / name
 
 
-def _members(libraries: Sequence[Path], wheel: Path, *, for_tests: bool) -> dict[str, _Member]:
+def _members(libraries: Sequence[Path], wheel: Path, *, for_tests: bool) -> dict[str, Packed]:
     """Collect everything but the two files that describe the rest."""
     expected = layout.wheel_name(__version__)
     if wheel.name != expected:
@@ -137,7 +127,7 @@ def _members(libraries: Sequence[Path], wheel: Path, *, for_tests: bool) -> dict
         if name.startswith("lib/"):
             _check_library(path, content, for_tests=for_tests)
         executable = name.startswith(("lib/", "scripts/"))
-        members[name] = _Member(content, _PROGRAM if executable else _DATA)
+        members[name] = Packed(content, PROGRAM if executable else DATA)
     return members
 
 
@@ -187,28 +177,3 @@ def _build_info(
 
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
-
-
-def _tar_gz(members: Mapping[str, _Member], epoch: int) -> bytes:
-    folders = {
-        str(parent) for name in members for parent in Path(TOP, name).parents if str(parent) != "."
-    }
-    files = {f"{TOP}/{name}": member for name, member in members.items()}
-    buffer = io.BytesIO()
-    with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
-    ):
-        for name in sorted([*folders, *files]):
-            entry = tarfile.TarInfo(name)
-            entry.mtime = epoch  # and uid, gid 0 without names, which is TarInfo's beginning
-            member = files.get(name)
-            if member is None:
-                entry.type = tarfile.DIRTYPE
-                entry.mode = _PROGRAM
-                archive.addfile(entry)
-            else:
-                entry.mode = member.mode
-                entry.size = len(member.content)
-                archive.addfile(entry, io.BytesIO(member.content))
-    return buffer.getvalue()

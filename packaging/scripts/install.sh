@@ -178,10 +178,12 @@ fi
 expected_version=$(build_info "$ROOT/BUILD_INFO.json" server_version)
 server_version=$(cat -- "$backends/../TRITON_VERSION" 2>/dev/null || true)
 server=
+named=no
 if [[ -z $server_version && $backends == /opt/tritonserver/backends ]]; then
     server_version=${TRITON_SERVER_VERSION:-}
     # Some images have only the name of the release.
     if [[ -z $server_version && -n ${NVIDIA_TRITON_SERVER_VERSION:-} ]]; then
+        named=yes
         if [[ $NVIDIA_TRITON_SERVER_VERSION != "$(build_info "$ROOT/BUILD_INFO.json" release)" ]]; then
             server="of release $NVIDIA_TRITON_SERVER_VERSION"
         fi
@@ -194,6 +196,8 @@ if [[ -n $server ]]; then
     refusal="this is $new (server version $expected_version), and the server there is $server; take the tarball of its release"
     [[ $force == yes ]] || die "$backends: $refusal, or use --force"
     printf 'install.sh: warning: %s\n' "$refusal" >&2
+elif [[ -z $server_version && $named == no ]]; then
+    say "the server there does not say its release: see that it is $(build_info "$ROOT/BUILD_INFO.json" release) (server version $expected_version)"
 fi
 
 # What is there already.

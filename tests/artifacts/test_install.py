@@ -57,6 +57,15 @@ def test_it_lays_the_backend_flat_and_whole(unpacked: Path, backends: Path) -> N
     assert left_over(backends) == []
 
 
+def test_a_server_that_does_not_say_its_release_is_pointed_out(
+    unpacked: Path, backends: Path
+) -> None:
+    pointed_out = "does not say its release: see that it is 24.10 (server version 2.51.0)"
+    assert pointed_out in install(unpacked, "--backends", backends)[1]
+    (backends.parent / "TRITON_VERSION").write_text("2.51.0\n")
+    assert pointed_out not in install(unpacked, "--backends", backends)[1]
+
+
 def test_twice_is_said_and_changes_nothing(unpacked: Path, backends: Path) -> None:
     install(unpacked, "--backends", backends)
     before = (backends / "jax").stat().st_ino

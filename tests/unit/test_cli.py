@@ -45,7 +45,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_every_command_shows_its_options_and_examples() -> None:
     names = [one.name for one in find_commands()]
-    assert {"doctor", "install", "serve", "verify"} <= set(names)
+    assert {"bench", "check", "doctor", "export", "init", "install", "serve", "verify"} <= set(
+        names
+    )
     for one in find_commands():
         result = CliRunner().invoke(make_app(), [one.name, "--help"], env={"COLUMNS": "200"})
         assert result.exit_code == 0

@@ -61,7 +61,7 @@ def test_a_backend_directory_below_the_root_has_no_server() -> None:
 
 
 @pytest.mark.parametrize("release", ["99.99", "abc", "24.1", ""])
-@pytest.mark.parametrize("name", ["install", "serve", "verify", "tune"])
+@pytest.mark.parametrize("name", ["install", "serve", "verify", "tune", "bench"])
 def test_a_release_that_there_is_not(name: str, release: str, models: Path, tmp_path: Path) -> None:
     place = ["--backends", str(tmp_path)] if name == "install" else [str(models)]
     code, _, err = run(name, *place, "--release", release)

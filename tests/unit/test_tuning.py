@@ -10,6 +10,7 @@ import pytest
 
 from tritonserver_jax.tuning.candidates import Candidate, bucket_choices, combined, stages
 from tritonserver_jax.tuning.choice import compare
+from tritonserver_jax.tuning.loads import largest_output
 from tritonserver_jax.tuning.perf_analyzer import (
     Load,
     Measurement,
@@ -19,7 +20,7 @@ from tritonserver_jax.tuning.perf_analyzer import (
     parse_report,
 )
 from tritonserver_jax.tuning.plots import draw, text_plot
-from tritonserver_jax.tuning.search import Options, Result, Trial, _largest_output
+from tritonserver_jax.tuning.search import Options, Result, Trial
 
 CONFIG = {
     "name": "mine",
@@ -234,14 +235,14 @@ def test_neither_jax_nor_matplotlib_is_imported_before_it_is_needed() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_shared_memory_is_as_large_as_the_largest_output() -> None:
+def test_shared_memory_is_as_large_as_thelargest_output() -> None:
     outputs = [
         {"name": "a", "data_type": "TYPE_FP32", "dims": ["10"]},
         {"name": "b", "data_type": "TYPE_BOOL", "dims": ["100"]},
     ]
-    assert _largest_output({"output": outputs}, rows=4) == 400
+    assert largest_output({"output": outputs}, rows=4) == 400
     outputs.append({"name": "c", "data_type": "TYPE_FP16", "dims": ["-1"]})
-    assert _largest_output({"output": outputs}, rows=4) is None
+    assert largest_output({"output": outputs}, rows=4) is None
 
 
 def test_the_options_have_a_budget() -> None:

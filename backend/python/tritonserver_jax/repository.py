@@ -138,6 +138,7 @@ def save_exported(
     params: Any = None,
     platforms: Sequence[str] = ("cpu",),
     batch: bool = True,
+    x64: bool | None = None,
 ) -> Path:
     """Export a function by `jax.export` and write it as `model.jaxexport`.
 
@@ -154,6 +155,7 @@ def save_exported(
             called with None, and arrays that it refers to become a part of the file.
         platforms: What the file can run on: `cpu`, `cuda`, `rocm` or `tpu`, several if need be.
         batch: Whether each input and output has a batch as its first dimension.
+        x64: Whether it is traced in JAX's 64-bit mode; by default if an input has 64 bits.
 
     Returns:
         The path of the file.
@@ -172,7 +174,7 @@ def save_exported(
     scope = export.SymbolicScope()
     arguments = {}
     specs = author_specs(inputs, "inputs")
-    with x64_mode(any(spec.dtype.needs_x64 for spec in specs)):
+    with x64_mode(any(spec.dtype.needs_x64 for spec in specs) if x64 is None else x64):
         for number, spec in enumerate(specs):
             dims = [
                 f"d{number}_{axis}" if dim == -1 else str(dim) for axis, dim in enumerate(spec.dims)

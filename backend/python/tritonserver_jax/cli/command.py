@@ -168,7 +168,8 @@ class Output:
         detail = finding.detail.replace("\n", "\n     ")
         print(f"{text} {finding.name}: {detail}", file=sys.stdout, flush=True)
         if finding.remedy and finding.status is not Status.OK:
-            print(f"     -> {finding.remedy}", file=sys.stdout, flush=True)
+            remedy = finding.remedy.replace("\n", "\n        ")
+            print(f"     -> {remedy}", file=sys.stdout, flush=True)
 
     def findings(self, findings: Iterable[Finding]) -> list[Finding]:
         """Show lines as they come, and return them."""

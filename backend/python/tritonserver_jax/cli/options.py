@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,17 +17,27 @@ __all__ = [
     "Artifact",
     "ArtifactOption",
     "BackendsOption",
+    "InputsOption",
+    "ModelOption",
+    "ModelsOption",
+    "ProtocolOption",
     "PublicKey",
     "PythonOption",
     "ReleaseOption",
     "Repository",
+    "RowsOption",
     "ServedReleaseOption",
     "ServerOption",
+    "ShapesOption",
     "check_backends",
+    "check_protocol",
     "check_python",
     "check_release",
     "check_repository",
     "check_sources",
+    "named_model",
+    "refuse_model",
+    "shapes_of",
 ]
 
 _ARTIFACT_HELP: Final = (
@@ -45,6 +56,56 @@ ArtifactOption: Final[Any] = typer.Option(
 #: A model repository as an argument.
 Repository: Final[Any] = typer.Argument(
     metavar="REPOSITORY", help="The folder that holds the models.", show_default=False
+)
+
+
+def _models(context: typer.Context, incomplete: str) -> list[str]:
+    """Return what the shell can complete a model to."""
+    # An option without its value, as it is now, keeps arguments from being told apart.
+    repository = context.params.get("repository") or next(iter(context.args), None)
+    if not repository or not Path(repository).is_dir():
+        return []
+    from tritonserver_jax.checking.repository import find_models
+
+    return [name for name in find_models(Path(repository)) if name.startswith(incomplete)]
+
+
+#: Models of a repository.
+ModelsOption: Final[Any] = typer.Option(
+    "--model",
+    help="A model to look at; once for each. Default: all.",
+    metavar="NAME",
+    show_default=False,
+    autocompletion=_models,
+)
+
+#: A model of a repository.
+ModelOption: Final[Any] = typer.Option(
+    "--model",
+    help="The model. Default: the only one.",
+    metavar="NAME",
+    show_default=False,
+    autocompletion=_models,
+)
+
+#: The inputs of a model that is made.
+InputsOption: Final[Any] = typer.Option(
+    "--input",
+    help="An input, without the batch dimension, such as IMAGE:FP32[8,8,1]; -1 for a dimension "
+    "that varies; once for each, in their order.",
+    metavar="NAME:TYPE[DIMS]",
+    show_default=False,
+)
+
+# Of the commands that send requests.
+ProtocolOption: Final[Any] = typer.Option(
+    help="By which they come: grpc, http, or shm for shared memory.", metavar="NAME"
+)
+RowsOption: Final[Any] = typer.Option(help="Rows of each request.", min=1)
+ShapesOption: Final[Any] = typer.Option(
+    "--shape",
+    help="The shape to send of an input with dims that vary; once for each.",
+    metavar="INPUT:DIMS",
 )
 
 # Of the commands that serve: which backend, on which server, with which Python.
@@ -103,6 +164,71 @@ def check_repository(repository: Path) -> None:
             f"{repository}: expected a folder that holds models, found none",
             "name the folder in which the folders of the models are",
         )
+
+
+def refuse_model(folder: Path, verb: str) -> None:
+    """Refuse a model where the folder that holds models is meant.
+
+    Args:
+        folder: That was named.
+        verb: What is to be done with it.
+
+    Raises:
+        UsageError: Says which folder is meant.
+    """
+    from tritonserver_jax.checking.repository import is_model
+
+    if is_model(folder):
+        raise UsageError(
+            f"{folder}: expected a folder that holds models, got a model",
+            f"{verb} the folder that it is in: {folder.resolve().parent}",
+        )
+
+
+def named_model(repository: Path, name: str | None) -> str:
+    """Return the model that was named, or the only one.
+
+    Raises:
+        UsageError: It is not there, or none was named of several.
+    """
+    if name is None:
+        models = sorted(path.parent.name for path in repository.glob("*/config.pbtxt"))
+        if len(models) != 1:
+            found = ", ".join(models) or "none"
+            raise UsageError(f"{repository}: which model? found {found}", "name it with --model")
+        return models[0]
+    if not (repository / name).is_dir():
+        there = ", ".join(sorted(one.name for one in repository.iterdir() if one.is_dir()))
+        raise UsageError(
+            f"--model: expected a model in {repository}, got {name}", f"there are {there or 'none'}"
+        )
+    return name
+
+
+def check_protocol(protocol: str) -> None:
+    """Refuse a protocol that there is not.
+
+    Raises:
+        UsageError: Names those that there are.
+    """
+    if protocol not in ("grpc", "http", "shm"):
+        raise UsageError(f"--protocol: expected grpc, http or shm, got {protocol!r}")
+
+
+def shapes_of(given: Sequence[str]) -> dict[str, Sequence[int]]:
+    """Return the shapes of ``--shape``, by input.
+
+    Raises:
+        UsageError: Shows how one is written.
+    """
+    shapes: dict[str, Sequence[int]] = {}
+    for text in given:
+        name, colon, dims = text.rpartition(":")
+        sizes = dims.split(",")
+        if not colon or not name or not all(size.isdigit() and int(size) > 0 for size in sizes):
+            raise UsageError(f"--shape: expected INPUT:DIMS, such as X:3,224,224; got {text!r}")
+        shapes[name] = [int(size) for size in sizes]
+    return shapes
 
 
 def check_release(release: str | None) -> None:

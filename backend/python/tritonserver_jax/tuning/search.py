@@ -10,9 +10,7 @@ better.
 
 from __future__ import annotations
 
-import math
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -24,6 +22,7 @@ from typing import Any, Final
 from tritonserver_jax.server import ServerDistribution, ServerError, TritonServer
 from tritonserver_jax.tuning.candidates import Candidate, combined, stages
 from tritonserver_jax.tuning.choice import Verdict, compare, median
+from tritonserver_jax.tuning.loads import largest_output, without_shape
 from tritonserver_jax.tuning.perf_analyzer import Load, Measurement, PerfAnalyzer, Protocol
 
 __all__ = ["Options", "Result", "Trial", "TuneError", "tune"]
@@ -189,24 +188,12 @@ class _Bench:
             seconds=self._options.seconds,
             batch=self._options.rows,
             shapes=self._options.shapes,
-            output_bytes=_largest_output(self.config, self._options.rows),
+            output_bytes=largest_output(self.config, self._options.rows),
         )
         url = self._server.http_url if http else self._server.grpc_url
         self.measurements += 1
         trial.measured.append(self._analyzer.measure(url, load))
         self._tell(f"{what}: {trial.candidate}", trial.measured[-1], share)
-
-
-def _largest_output(config: Mapping[str, Any], rows: int) -> int | None:
-    """Return the bytes of the largest output, or None where the configuration does not say."""
-    sizes = []
-    for one in config.get("output", ()):
-        dims = [int(dim) for dim in one["dims"]]
-        bits = re.search(r"\d+$", str(one["data_type"]))
-        if min(dims, default=1) < 0 or one["data_type"] == "TYPE_STRING":
-            return None
-        sizes.append(rows * math.prod(dims) * (int(bits[0]) // 8 if bits else 1))
-    return max(sizes, default=None)
 
 
 def _screen(bench: _Bench, result: Result, options: Options) -> None:
@@ -315,20 +302,12 @@ def tune(
             server.wait_live()
             bench = _Bench(server, model, analyzer, options, tell)
             bench.begin()
-            _check_shapes(bench.config, options)
+            missing = without_shape(bench.config, options.shapes or {})
+            if missing:
+                raise TuneError(missing)
             result = Result(bench.config, Trial(Candidate()))
             bench.measure(result.default, "as it is")
             _screen(bench, result, options)
             if result.tried:
                 _finals(bench, result, options)
         return result
-
-
-def _check_shapes(config: Mapping[str, Any], options: Options) -> None:
-    for one in config.get("input", ()):
-        varies = any(int(dim) < 0 for dim in one["dims"])
-        if varies and one["name"] not in (options.shapes or {}):
-            raise TuneError(
-                f"input '{one['name']}' has dims {one['dims']}: expected a shape to send, got "
-                f"none; give --shape {one['name']}:… with one size for each of them"
-            )

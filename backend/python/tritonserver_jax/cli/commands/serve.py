@@ -32,6 +32,7 @@ from tritonserver_jax.cli.options import (
     ServerOption,
     check_repository,
     check_sources,
+    refuse_model,
 )
 from tritonserver_jax.findings import Status, failure
 
@@ -126,7 +127,7 @@ def serve(
     from tritonserver_jax.server.log_lines import LogFollower
 
     check_repository(repository)
-    _refuse_model(repository)
+    refuse_model(repository, "serve")
     if not any(path.is_dir() for path in repository.iterdir()):
         raise UsageError(
             f"{repository}: expected models in it, found no folder",
@@ -312,18 +313,6 @@ def _values(options: list[str], name: str) -> list[str]:
         elif option == name:
             found += options[number + 1 : number + 2]
     return found
-
-
-def _refuse_model(folder: Path) -> None:
-    """Refuse a model where the folder that holds models is meant."""
-    versions = [one.name for one in folder.iterdir() if one.name.isdigit() and one.is_dir()]
-    if (folder / "config.pbtxt").is_file() or any(
-        (folder / version / "model.py").is_file() for version in versions
-    ):
-        raise UsageError(
-            f"{folder}: expected a folder that holds models, got a model",
-            f"serve the folder that it is in: {folder.resolve().parent}",
-        )
 
 
 def _refuse_without_version(out: Output, repository: Path, options: list[str]) -> None:

@@ -4,22 +4,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
+from tritonserver_jax.cli.command import CommandFailedError, Output, command
 from tritonserver_jax.cli.options import (
     ArtifactOption,
     BackendsOption,
+    ModelOption,
+    ProtocolOption,
     PythonOption,
     Repository,
+    RowsOption,
     ServedReleaseOption,
     ServerOption,
+    ShapesOption,
+    check_protocol,
     check_repository,
     check_sources,
+    named_model,
+    shapes_of,
 )
 from tritonserver_jax.findings import failure
 
@@ -38,27 +44,13 @@ from tritonserver_jax.findings import failure
 def tune(
     out: Output,
     repository: Annotated[Path, Repository],
-    model: Annotated[
-        str | None,
-        typer.Option(help="The model. Default: the only one.", metavar="NAME", show_default=False),
-    ] = None,
+    model: Annotated[str | None, ModelOption] = None,
     concurrency: Annotated[
         int, typer.Option(help="Requests that clients have under way.", min=1)
     ] = 32,
-    protocol: Annotated[
-        str,
-        typer.Option(
-            help="By which they come: grpc, http, or shm for shared memory.", metavar="NAME"
-        ),
-    ] = "grpc",
-    rows: Annotated[int, typer.Option(help="Rows of each request.", min=1)] = 1,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="The shape to send of an input with dims that vary; once for each.",
-            metavar="INPUT:DIMS",
-        ),
-    ] = None,
+    protocol: Annotated[str, ProtocolOption] = "grpc",
+    rows: Annotated[int, RowsOption] = 1,
+    shape: Annotated[list[str] | None, ShapesOption] = None,
     seconds: Annotated[float, typer.Option(help="How long a measurement takes.", min=0.3)] = 2.0,
     budget: Annotated[float, typer.Option(help="Seconds for everything.", min=10)] = 240.0,
     plot: Annotated[
@@ -88,8 +80,7 @@ def tune(
     from tritonserver_jax.tuning.search import tune as search
 
     check_repository(repository)
-    if protocol not in ("grpc", "http", "shm"):
-        raise UsageError(f"--protocol: expected grpc, http or shm, got {protocol!r}")
+    check_protocol(protocol)
     check_sources(
         release=release, artifact=artifact, backends=backends, server=server, python=python
     )
@@ -97,16 +88,11 @@ def tune(
         concurrency=concurrency,
         protocol=protocol,  # type: ignore[arg-type]  # one of the three
         rows=rows,
-        shapes=dict(map(_shape, shape or ())),
+        shapes=shapes_of(shape or ()),
         seconds=seconds,
         budget=budget,
     )
-    name = model or _only_model(repository)
-    if not (repository / name).is_dir():
-        there = ", ".join(sorted(one.name for one in repository.iterdir() if one.is_dir()))
-        raise UsageError(
-            f"--model: expected a model in {repository}, got {name}", f"there are {there or 'none'}"
-        )
+    name = named_model(repository, model)
     ready = prepare(
         release=release,
         artifact=artifact,
@@ -139,19 +125,3 @@ def tune(
         out.result(plot=str(plot))
     elif result.tried:
         out.progress(f"{plot} was not drawn, which needs matplotlib: pip install matplotlib")
-
-
-def _shape(text: str) -> tuple[str, Sequence[int]]:
-    name, colon, dims = text.rpartition(":")
-    sizes = dims.split(",")
-    if not colon or not name or not all(size.isdigit() and int(size) > 0 for size in sizes):
-        raise UsageError(f"--shape: expected INPUT:DIMS, such as X:3,224,224; got {text!r}")
-    return name, [int(size) for size in sizes]
-
-
-def _only_model(repository: Path) -> str:
-    models = sorted(path.parent.name for path in repository.glob("*/config.pbtxt"))
-    if len(models) != 1:
-        found = ", ".join(models) or "none"
-        raise UsageError(f"{repository}: which model? found {found}", "name it with --model")
-    return models[0]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A curve of loads as a table, and as a picture."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from tritonserver_jax.tuning.curve import Curve
+
+__all__ = ["draw_curve", "show_curve"]
+
+_LATENCIES: Final = (("p50", "#9ecae1"), ("p90", "#4292c6"), ("p99", "#08519c"))
+_THROUGHPUT: Final = "#d1792b"
+
+
+def show_curve(curve: Curve, console: Console) -> None:
+    """Print what was measured, and the sum of it in a line.
+
+    Args:
+        curve: What was measured.
+        console: Where to.
+    """
+    table = Table()
+    for name in ("requests under way", "infer/s", "mean ms", "p50 ms", "p90 ms", "p99 ms"):
+        table.add_column(name, justify="right")
+    for point in curve.points:
+        found = point.median
+        best = point is curve.best
+        table.add_row(
+            str(point.concurrency),
+            f"{found.throughput:,.0f}",
+            *(f"{us / 1000:.2f}" for us in (found.average, found.p50, found.p90, found.p99)),
+            style="bold" if best else "",
+        )
+    console.print(table)
+    console.print(curve.summary(), style="bold", highlight=False, markup=False)
+
+
+def draw_curve(curve: Curve, path: Path, title: str) -> bool:
+    """Draw throughput and latency over the load, where matplotlib is installed.
+
+    Args:
+        curve: What was measured.
+        path: The file to write; its ending says as what.
+        title: Over the picture.
+
+    Returns:
+        Whether it was drawn.
+    """
+    try:
+        mpl: Any = importlib.import_module("matplotlib")
+    except ImportError:
+        return False
+    mpl.use("Agg")
+    plt: Any = importlib.import_module("matplotlib.pyplot")
+    loads = [point.concurrency for point in curve.points]
+    # One step apart, whatever the numbers: loads are chosen in factors, and few.
+    places = list(range(len(loads)))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+    rates = [point.median.throughput for point in curve.points]
+    left.plot(places, rates, marker="o", color=_THROUGHPUT)
+    for place, rate in zip(places, rates, strict=True):
+        left.annotate(
+            f"{rate:,.0f}", (place, rate), textcoords="offset points", xytext=(0, 8), ha="center",
+            fontsize=9,
+        )  # fmt: skip
+    left.set_ylabel("throughput, inferences per second")
+    for name, colour in _LATENCIES:
+        times = [getattr(point.median, name) / 1000 for point in curve.points]
+        right.plot(places, times, marker="o", color=colour, label=name)
+    right.set_ylabel("latency as the client sees it, ms")
+    right.legend(frameon=False, loc="upper left")
+    for axes in (left, right):
+        axes.set_xticks(places, [str(load) for load in loads])
+        axes.set_xlabel("requests under way")
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0.08, y=0.15)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, fontsize=11)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=140)
+    plt.close(figure)
+    return True

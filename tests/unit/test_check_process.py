@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`check` as a command: in processes of its own, for people and for machines."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ci.process import ROOT
+from examples.digits import train
+from tests.support.models import LINEAR, write_model
+from tritonserver_jax.checking.process import check_in_process
+from tritonserver_jax.cli.app import make_app
+from tritonserver_jax.cli.jax_python import _without_env
+from tritonserver_jax.findings import Status
+
+PARAMS = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
+ENV = {**os.environ, "PYTHONPATH": str(ROOT / "backend" / "python"), "NO_COLOR": "1"}
+
+
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(make_app(), [str(one) for one in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.slow
+def test_all_examples_pass(tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    shutil.copytree(ROOT / "examples" / "add_sub", models / "add_sub")
+    train.write_model(models / "digits", train.train(seed=7, epochs=1, report=None).params)
+    for path in (ROOT / "examples").glob("*/make.py"):
+        name = path.parent.name
+        importlib.import_module(f"examples.{name}.make").make(models / name)
+    code, out, err = run("check", models)
+    assert code == 0, out + err
+    for name in ("add_sub", "digits", "nnx_mlp", "equinox_mlp", "haiku_mlp", "exported"):
+        assert f"{name} version 1" in out
+    assert "fail" not in out
+
+
+def test_what_is_wrong_is_told_to_people_and_machines(tmp_path: Path) -> None:
+    write_model(tmp_path, "good", LINEAR, params=PARAMS)
+    write_model(tmp_path, "bad", LINEAR.replace("x @", "(x - x.mean(0)) @"), params=PARAMS)
+    code, out, err = run("check", tmp_path)
+    assert code == 1
+    assert "bad version 1" in out
+    assert "fail rows: row 0 of 8: output 'y' changes by" in out
+    assert "(reduce_sum in model.py:5 mixes them)" in out
+    assert "1 of 2 models are not well: bad" in err
+    assert "program" in out
+    assert "compiled in" in out
+    code, out, _ = run("check", tmp_path, "--model", "good", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    (report,) = answer["models"]
+    assert (report["model"], report["version"]) == ("good", 1)
+    assert len(report["programs"]) == 4
+    assert {one["status"] for one in report["findings"]} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("import os; os._exit(3)", "ended with status 3"),
+        ("import os; os.kill(os.getpid(), 11)", "was ended by SIGSEGV"),
+    ],
+)
+def test_a_model_that_ends_its_process(tmp_path: Path, line: str, said: str) -> None:
+    write_model(tmp_path, "m", f"print('on its way')\n{line}\n")
+    (report,) = check_in_process(tmp_path / "m")
+    (finding,) = report.findings
+    assert (finding.name, finding.status) == ("process", Status.FAIL)
+    assert said in finding.detail
+    assert "m version 1: loading" in finding.detail
+    assert "that would be the server" in finding.detail
+
+
+def test_a_model_that_does_not_end(tmp_path: Path) -> None:
+    write_model(tmp_path, "m", "while True: pass\n")
+    (report,) = check_in_process(tmp_path / "m", timeout=4)
+    assert "took longer than 4 s" in report.findings[0].detail
+    assert "--timeout" in report.findings[0].remedy
+
+
+def test_what_a_model_prints_and_warns_of(tmp_path: Path) -> None:
+    noisy = 'print("{not json")\nimport jax\njax.config.update("jax_debug_nans", True)\n'
+    write_model(tmp_path, "m", noisy + LINEAR.replace("\n    ", "\n"), params=PARAMS)
+    told: list[tuple[str, str]] = []
+    (report,) = check_in_process(tmp_path / "m", tell=lambda kind, text: told.append((kind, text)))
+    assert report.loaded
+    assert ("printed", "{not json") in told
+    (finding,) = [one for one in report.findings if one.status is Status.WARN]
+    assert finding.name == "log"
+    assert "jax_debug_nans" in finding.detail
+
+
+def test_the_shell_completes_models(models: Path) -> None:
+    words = f"tritonserver-jax check {models} --model t"
+    completing = {
+        "_TRITONSERVER_JAX_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": "4",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tritonserver_jax.cli"],
+        env={**ENV, **completing},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["two"], done.stderr
+
+
+# -- wrong usage -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    for name in ("one", "two"):
+        folder = tmp_path / "models" / name / "1"
+        folder.mkdir(parents=True)
+        (folder / "model.py").touch()
+        (folder.parent / "config.pbtxt").write_text('backend: "jax"\n', encoding="utf-8")
+    return tmp_path / "models"
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "remedy"),
+    [
+        (["--model", "three"], "--model: expected a model in", "there are one, two"),
+        (["--version", "2"], "--version: expected with one model", "--model"),
+        (["--data", "rows.npz"], "--data: expected a file, found none", "numpy.savez"),
+        (["--env", "/no/such"], "--env: expected a Python environment with JAX", "--with-env"),
+    ],
+)
+def test_wrong_options_are_named(models: Path, options: list[str], said: str, remedy: str) -> None:
+    code, _, err = run("check", models, *options)
+    assert code == 2
+    assert said in err
+    assert remedy in err
+
+
+def test_a_model_or_nothing_in_place_of_a_repository(models: Path, tmp_path: Path) -> None:
+    code, _, err = run("check", models / "one")
+    assert code == 2
+    assert f"check the folder that it is in: {models}" in err
+    (tmp_path / "empty").mkdir()
+    code, _, err = run("check", tmp_path / "empty")
+    assert code == 2
+    assert "tritonserver-jax init" in err
+
+
+def test_a_python_without_jax_is_told_where_to_go(models: Path) -> None:
+    """With packages left out of Python's path, but for what the command line itself needs."""
+    code = (
+        "import importlib.util, sys\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *a: None if name == 'jax' else real(name, *a)\n"
+        "from tritonserver_jax.cli.app import run\n"
+        f"sys.exit(run(['check', {str(models)!r}]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENV, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"this Python has no JAX: {sys.executable}" in done.stderr
+    assert "--env" in done.stderr
+
+
+def test_the_command_line_goes_on_without_the_option() -> None:
+    words = ["check", "m", "--env", "/e", "--json", "--env=/f", "--model", "x"]
+    assert _without_env(words) == ["check", "m", "--json", "--model", "x"]
+
+
+def environment_with_jax(folder: Path) -> Path:
+    """An environment whose Python says what it was given."""
+    (folder / "bin").mkdir(parents=True)
+    package = folder / "lib" / "python3.99" / "site-packages" / "jax"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    python = folder / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$@"\nexit 7\n', encoding="utf-8")
+    python.chmod(0o755)
+    return folder
+
+
+def test_the_command_goes_on_in_the_environment_that_is_named(models: Path, tmp_path: Path) -> None:
+    env = environment_with_jax(tmp_path / "env")
+    command: list[Any] = [
+        sys.executable,
+        "-m",
+        "tritonserver_jax.cli",
+        "check",
+        models,
+        "--env",
+        env,
+    ]
+    done = subprocess.run(
+        list(map(str, command)), env=ENV, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (7, f"-m tritonserver_jax.cli check {models}\n")

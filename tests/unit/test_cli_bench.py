@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bench`: what it refuses, and how a curve of loads is measured and drawn."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from tritonserver_jax.cli.app import make_app
+from tritonserver_jax.tuning.curve import Curve, Point, measure_curve
+from tritonserver_jax.tuning.curve_display import draw_curve, show_curve
+from tritonserver_jax.tuning.loads import without_shape
+from tritonserver_jax.tuning.perf_analyzer import Load, Measurement, PerfAnalyzer
+
+LOAD = Load(model="m", protocol="grpc", concurrency=1, seconds=1.0)
+
+
+def measurement(throughput: float, p99: float) -> Measurement:
+    return Measurement(throughput, p99 / 2, p99 / 3, p99 / 1.5, p99)
+
+
+CURVE = Curve(
+    LOAD,
+    [
+        Point(1, [measurement(1000, 900)]),
+        Point(8, [measurement(5000, 3000), measurement(5200, 2900), measurement(5100, 3100)]),
+        Point(32, [measurement(5050, 9000)]),
+    ],
+)
+
+
+class Recorded(PerfAnalyzer):
+    """Answers at once, and keeps what it was asked for."""
+
+    asked: list[Load] = []  # noqa: RUF012 - one test has one
+
+    def measure(self, url: str, load: Load) -> Measurement:  # noqa: ARG002
+        self.asked.append(load)
+        return measurement(100.0 * load.concurrency, 1000)
+
+
+def test_loads_are_measured_in_turn_after_a_warm_up() -> None:
+    analyzer, told = Recorded(Path(), Path()), list[float]()
+    curve = measure_curve(
+        analyzer, "h:1", LOAD, [8, 1, 8], rounds=2, tell=lambda _t, _m, share: told.append(share)
+    )
+    warm, *asked = analyzer.asked
+    assert (warm.seconds, warm.concurrency) == (0.5, 8)
+    assert asked == [replace(LOAD, concurrency=one) for one in (1, 8, 1, 8)]
+    assert [(one.concurrency, len(one.measured)) for one in curve.points] == [(1, 2), (8, 2)]
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+def test_a_curve_is_told_in_words_and_numbers() -> None:
+    assert CURVE.best.concurrency == 8
+    assert CURVE.summary() == (
+        "5,100 infer/s at 8 requests under way, p99 3.00 ms; p50 0.30 ms at 1"
+    )
+    first, second, _ = CURVE.as_json()
+    assert first["concurrency"] == 1
+    assert (second["throughput"], second["p99_us"], second["rounds"]) == (5100, 3000, 3)
+    text = io.StringIO()
+    show_curve(CURVE, Console(file=text, width=100))
+    assert "5,100" in text.getvalue()
+    assert "p99 ms" in text.getvalue()
+
+
+@pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("b/c.svg", b"<?xml")])
+def test_a_curve_is_drawn(tmp_path: Path, name: str, begins: bytes) -> None:
+    assert draw_curve(CURVE, tmp_path / name, "m on a server")
+    data = (tmp_path / name).read_bytes()
+    assert data.startswith(begins)
+    if name.endswith("svg"):
+        assert b"requests under way" in data or b"<g id=" in data
+
+
+def test_a_shape_is_asked_for_where_dims_vary() -> None:
+    config = {"input": [{"name": "x", "dims": ["-1", "3"]}]}
+    assert "give --shape x:" in without_shape(config, {})
+    assert without_shape(config, {"x": [2, 3]}) == ""
+    assert without_shape({}, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "expected a model repository or --url, got neither"),
+        (["MODELS", "--url", "h:1"], "got both"),
+        (["--url", "h:1"], "--model: expected with --url"),
+        (["--url", "h", "--model", "m"], "--url: expected HOST:PORT"),
+        (["--url", "http://h:8000", "--model", "m"], "--url: expected HOST:PORT"),
+        (["--url", "h:1", "--model", "m", "--python", "python3"], "has its release and backend"),
+        (["MODELS", "--concurrency", "1,x"], "--concurrency: expected numbers > 0"),
+        (["MODELS", "--concurrency", "0"], "--concurrency: expected numbers > 0"),
+        (["MODELS", "--plot", "plot.jpeg"], "--plot: expected a name that ends in .png"),
+        (["MODELS", "--protocol", "ftp"], "--protocol: expected grpc, http or shm"),
+        (["MODELS", "--shape", "X"], "--shape: expected INPUT:DIMS"),
+        (["MODELS", "--model", "none"], "--model: expected a model in"),
+        (["/no/such"], "/no/such: expected a folder that holds models"),
+    ],
+)
+def test_bench_refuses(tmp_path: Path, options: list[str], said: str) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.pbtxt").write_text('backend: "jax"\n', encoding="utf-8")
+    given = [str(tmp_path) if one == "MODELS" else one for one in options]
+    result = CliRunner().invoke(make_app(), ["bench", *given])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        url = f"127.0.0.1:{listener.getsockname()[1]}"
+        options = ["--url", url, "--model", "m", "--protocol", "http", "--json"]
+        result = CliRunner().invoke(make_app(), ["bench", *options])
+    assert result.exit_code == 1
+    error = json.loads(result.stdout)["error"]
+    assert f"{url}: no server answers there by HTTP" in error["message"]
+    assert "tritonserver-jax serve" in error["remedy"]
