@@ -333,10 +333,9 @@ class _Served:
             words[0] = str(place.server / "bin" / "tritonserver")
             options += [f"--backend-directory={backends}", f"--http-address={HOST}"]
             options += [f"--grpc-address={HOST}"]
-            self._end = signal.SIGTERM
         else:
             options += [f"--backends={backends}"]
-            self._end = signal.SIGINT
+        self._says_so = words[0] == "tritonserver-jax"
         at = words.index("--") if "--" in words else len(words)
         self._command = [*words[:at], *options, *words[at:]]
 
@@ -361,19 +360,19 @@ class _Served:
             time.sleep(0.1)
 
     def _is_ready(self) -> bool:
-        if self._end is signal.SIGINT:
-            # `serve` says it to a person, some moments after the server does.
+        if self._says_so:
+            # To a person, some moments after the server does.
             self._log.seek(0)
             return _SERVING in self._log.read()
         return _answers(f"http://{HOST}:{self.ports[8000]}/v2/health/ready")
 
     def stop(self, *, quietly: bool) -> None:
-        """End it as a person does, and see that it ends well."""
+        """End it, and see that it ends well."""
         process = self._process
         assert process is not None  # noqa: S101  it was started
         code: int | None = None
         with contextlib.suppress(ProcessLookupError):
-            process.send_signal(self._end)
+            process.terminate()  # not SIGINT: a job in the background ignores that
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = process.wait(_STOP_SECONDS)
         with contextlib.suppress(ProcessLookupError):
