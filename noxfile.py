@@ -5,6 +5,7 @@ Nothing is decided here. A session installs a locked dependency group (see pypro
 runs a module of `ci`, where the logic and its tests are.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "unit"]
+# Where the sessions' environments are: several checkouts may share them.
+nox.options.envdir = os.environ.get("NOX_ENVDIR", ".nox")
 
 CATALOG = load_catalog()
 #: Every release has sessions that make something for it ...
@@ -47,7 +50,8 @@ def install(session: nox.Session, *groups: str) -> None:
 def lint(session: nox.Session) -> None:
     """Check the source: ruff, mypy, clang-format, clang-tidy, shellcheck, locks, the tag.
 
-    `-- --fix` repairs what can be repaired; `-- --only mypy` runs one check.
+    `-- --fix` repairs what can be repaired; `-- --only mypy` runs one check, `-- --agreement` those
+    that take seconds; `-- --code-quality FILE` writes what GitLab shows.
     """
     install(session, "lint")
     session.run("python", "-m", "ci.lint", *session.posargs)
@@ -80,6 +84,39 @@ def test(session: nox.Session) -> None:
         others = [name for name in CATALOG.gate_releases if name != CATALOG.default_release]
         options = [f"--release={name}" for name in others]
         session.run("python", "-m", "ci.matrix", "--suite=integration", *options)
+
+
+@nox.session
+def suite(session: nox.Session) -> None:
+    """Run tests on what is there, and build nothing: `-- tests/images --release 24.10`.
+
+    Artifacts are taken from `dist`, or from `--backend-dist`. Arguments go to pytest.
+    """
+    if not session.posargs:
+        session.error("name a folder of tests, as in: ./ci/nox -s suite -- tests/contract")
+    install(session, "lint")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Say which lines the unit tests and the core's own tests run; `-- python` or `-- core`.
+
+    Reports that GitLab reads are left in build/reports.
+    """
+    install(session, "coverage")
+    session.run("python", "-m", "ci.coverage", *session.posargs)
+
+
+@nox.session
+def pipeline(session: nox.Session) -> None:
+    """Run .gitlab-ci.yml on this machine, as for a merge request and as for a tag, to the end.
+
+    It publishes to services that are started for this. `-- --form tag` runs one of them,
+    `-- --release 24.10 --release 23.10` makes more than the default release.
+    """
+    install(session, "test")
+    session.run("python", "-m", "ci.pipeline", *session.posargs)
 
 
 @nox.session
@@ -144,6 +181,38 @@ def sign(session: nox.Session) -> None:
     """Sign folders of artifacts, as in `-- dist/24.10 dist/python`; ci/sign.py says with what."""
     install(session, "build")
     session.run("python", "-m", "ci.sign", *session.posargs)
+
+
+@nox.session
+def deploy(session: nox.Session) -> None:
+    """Publish this version to where the variables say; `-- --dry-run` only verifies everything.
+
+    `-- images` publishes a part: images, packages, wheel, release. It may be run again: what is
+    published is left alone.
+    """
+    install(session, "deploy")
+    session.run("python", "-m", "ci.deploy", *session.posargs)
+
+
+@nox.session(name="post-deploy")
+def post_deploy(session: nox.Session) -> None:
+    """Download what was published, verify it, and serve a model from it."""
+    install(session, "deploy")
+    session.run("python", "-m", "ci.deploy.post_deploy", *session.posargs)
+
+
+@nox.session
+def rollback(session: nox.Session) -> None:
+    """Move the moving tags of the images back: `-- 0.1.0`, or `-- sha256:… --release 24.10`."""
+    install(session, "deploy")
+    session.run("python", "-m", "ci.deploy.rollback", *session.posargs)
+
+
+@nox.session(name="cut-version")
+def cut_version(session: nox.Session) -> None:
+    """Cut a version: `-- 0.2.0` changes what names it, runs the checks, commits and tags."""
+    install(session, "lint")
+    session.run("python", "-m", "ci.cut_version", *session.posargs)
 
 
 @nox.session
@@ -302,8 +371,8 @@ def package_release(session: nox.Session, release: str) -> None:
 def integration_release(session: nox.Session, release: str) -> None:
     """Make the artifacts, and run the integration tests on a real server of the release.
 
-    `-- --backend FILE` tests a tarball or a libtriton_jax.so and builds nothing native; the rest
-    goes to pytest: `-- -m core`, `-- -k streams`.
+    `-- --backend FILE` tests a tarball, its folder or a libtriton_jax.so, and builds nothing
+    native; the rest goes to pytest: `-- -m core`, `-- -k streams`.
     """
     install(session, "test")
     session.run("python", "-m", "ci.integration", release, *session.posargs)
@@ -311,6 +380,9 @@ def integration_release(session: nox.Session, release: str) -> None:
 
 @each_release("health", SERVED)
 def health_release(session: nox.Session, release: str) -> None:
-    """Make the artifacts, install them, serve `add_sub`, and run the health check on it."""
+    """Make the artifacts, install them, serve `add_sub`, and run the health check on it.
+
+    `-- --backend FILE` takes a tarball, its folder, or a libtriton_jax.so.
+    """
     install(session, "build")
     session.run("python", "-m", "ci.health", release, *session.posargs)

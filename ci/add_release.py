@@ -44,7 +44,7 @@ RELEASES_FILE = ROOT / "releases.toml"
 #: The distribution whose wheels carry servers.
 PACKAGE = "nvidia-pytriton"
 #: The modules that make something of the releases, to be run again.
-DERIVED = ("ci.docs", "ci.image_plan")
+DERIVED = ("ci.docs", "ci.image_plan", "ci.pipeline_plan")
 #: The keys of a release in the order in which they are written.
 KEYS = (
     "server_version",

@@ -13,8 +13,11 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import yaml
+
 from ci.chart_files import value_table
 from ci.command_docs import command_reference, exit_codes
+from ci.deploy.variables import variable_descriptions
 from ci.derived import write_or_check
 from ci.guides.blocks import REASONS
 from ci.image_sizes import recorded_sizes
@@ -31,12 +34,25 @@ from tritonserver_jax.runtime.settings import SETTINGS
 from tritonserver_jax.variables import VARIABLES
 
 DOCS = ROOT / "docs"
+PIPELINE = ROOT / ".gitlab-ci.yml"
 
 _BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 
 
 class DocsError(RuntimeError):
     """A page asks for a table that nobody makes."""
+
+
+def _pipeline_variables() -> str:
+    settings = yaml.safe_load(PIPELINE.read_text(encoding="utf-8"))
+    return _table(
+        ("variable", "meaning", "default"),
+        [
+            (f"`{name}`", one["description"], f"`{one['value']}`" if one["value"] else "")
+            for name, one in settings["variables"].items()
+            if isinstance(one, dict)
+        ],
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -79,11 +95,12 @@ def _metrics() -> str:
 def _triton_metrics() -> str:
     return _table(
         ("metric", "kind", "labels", "meaning", "needs"),
-        [
-            (f"`{one.name}`", one.kind, _labels(one), one.meaning, one.needs or "nothing")
-            for one in TRITON
-        ],
+        [(f"`{one.name}`", one.kind, _labels(one), one.meaning, _needs(one)) for one in TRITON],
     )
+
+
+def _needs(metric: Metric) -> str:
+    return f"release {metric.since} or newer" if metric.since else metric.needs or "nothing"
 
 
 def _labels(metric: Metric) -> str:
@@ -177,6 +194,9 @@ TABLES: dict[str, Callable[[], str]] = {
         [(f"`{path}`", f"`{default}`", text) for path, default, text in value_table()],
     ),
     "commands": command_reference,
+    "deploy_variables": lambda: _table(
+        ("variable", "meaning"), [(f"`{name}`", text) for name, text in variable_descriptions()]
+    ),
     "dtypes": _dtypes,
     "image_sizes": _image_sizes,
     "exit_codes": lambda: _table(("exit code", "meaning"), exit_codes()),
@@ -195,6 +215,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "triton_metrics": _triton_metrics,
     "parameters": lambda: _parameters(PARAMETERS),
+    "pipeline_variables": _pipeline_variables,
     "release_images": _images,
     "pythons": _pythons,
     "releases": _releases,

@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -225,7 +225,14 @@ def write_sbom(image: str, output: Path) -> None:
         fresh.replace(output)
 
 
-def push(client: docker.DockerClient, image: str, repository: str, tags: Sequence[str]) -> str:
+def push(
+    client: docker.DockerClient,
+    image: str,
+    repository: str,
+    tags: Sequence[str],
+    *,
+    password: Mapping[str, str] | None = None,
+) -> str:
     """Push an image under some tags, and return its digest there.
 
     Args:
@@ -233,14 +240,16 @@ def push(client: docker.DockerClient, image: str, repository: str, tags: Sequenc
         image: Its name there.
         repository: Where to, without a tag.
         tags: The tags, the moving ones last.
+        password: ``username`` and ``password``; by default what `docker login` has left.
 
     Raises:
         ImageError: The registry refused it; the message is the registry's.
     """
+    auth = None if password is None else dict(password)
     digests = set()
     for tag in tags:
         client.images.get(image).tag(repository, tag)
-        for line in client.api.push(repository, tag, stream=True, decode=True):
+        for line in client.api.push(repository, tag, stream=True, decode=True, auth_config=auth):
             if "error" in line:
                 raise ImageError(f"{repository}:{tag}: {line['error']}")
             if digest := line.get("aux", {}).get("Digest"):
@@ -250,10 +259,17 @@ def push(client: docker.DockerClient, image: str, repository: str, tags: Sequenc
     return str(digests.pop())
 
 
-def pull(client: docker.DockerClient, repository: str, digest: str) -> str:
+def pull(
+    client: docker.DockerClient,
+    repository: str,
+    digest: str,
+    *,
+    password: Mapping[str, str] | None = None,
+) -> str:
     """Pull an image by its digest, and return the name it has then."""
     name = f"{repository}@{digest}"
-    client.images.pull(repository, tag=digest)
+    auth = None if password is None else dict(password)
+    client.images.pull(repository, tag=digest, auth_config=auth)
     return name
 
 

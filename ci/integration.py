@@ -2,8 +2,9 @@
 """Runs the integration tests on a real server of a release.
 
 ``python -m ci.integration 24.10 -k add_sub`` makes the artifacts and runs those tests; with
-``--backend PATH`` it tests what was built elsewhere, and builds nothing native: a tarball, or a
-``libtriton_jax.so`` with the engine beside it. What it does not know goes to pytest.
+``--backend PATH`` it tests what was built elsewhere, and builds nothing native: a tarball, the
+folder of a release's artifact as in ``dist/24.10``, or a ``libtriton_jax.so`` with the engine
+beside it. What it does not know goes to pytest.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def artifacts_of(backend: Path | None, names: Sequence[str]) -> Iterator[Path]:
     """The artifacts of releases, in a directory for each: made, or laid out from what is given.
 
     Args:
-        backend: A tarball or a ``libtriton_jax.so``; None to build.
+        backend: A tarball, the folder of one, or a ``libtriton_jax.so``; None to build.
         names: The releases. One binary serves all of them, so what is given is used for each.
 
     Raises:
-        GivenBackendError: It is neither.
+        GivenBackendError: It is none of them.
     """
     if backend is None:
         make_artifacts(names)
@@ -48,8 +49,21 @@ def artifacts_of(backend: Path | None, names: Sequence[str]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="tritonserver-jax-") as scratch:
         dist = Path(scratch)
         for name in names:
-            _lay_out(backend.resolve(), name, dist / name)
+            _lay_out(_given(backend.resolve()), name, dist / name)
         yield dist
+
+
+def _given(backend: Path) -> Path:
+    """Find the tarball in the folder of an artifact."""
+    if not backend.is_dir():
+        return backend
+    found = sorted(backend.glob("*.tar.gz"))
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise GivenBackendError(
+            f"--backend {backend}: expected one tarball in the folder, found {names}"
+        )
+    return found[0]
 
 
 def _lay_out(backend: Path, name: str, output: Path) -> None:
@@ -91,7 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("release", nargs="?", default=DEFAULT_RELEASE)
     parser.add_argument(
-        "--backend", type=Path, help="a tarball or libtriton_jax.so to test, instead of building"
+        "--backend",
+        type=Path,
+        help="a tarball, its folder or a libtriton_jax.so to test, instead of building",
     )
     words = list(sys.argv[1:] if arguments is None else arguments)
     options, pytest_words = parser.parse_known_args(words)

@@ -3,7 +3,9 @@
 
 ``python -m ci.lint`` runs all of them, also after one failed, and ends with the list of those
 that did. ``--fix`` first lets the tools that can do so repair what they find. ``--only NAME``
-runs one (pre-commit calls it so).
+runs one (pre-commit calls it so), and ``--agreement`` those that compare what is written twice:
+they take seconds. ``--code-quality FILE`` writes what ruff and hadolint find for
+GitLab, which shows it beside the lines of a merge request.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci import build, content, toolchain, version
+from ci import build, code_quality, content, toolchain, version
 from ci.process import ROOT, CommandError, fail, run
 
 #: Exported from the group `nox` of uv.lock; ci/nox installs it.
@@ -41,11 +43,13 @@ class Check:
         name: What `--only` calls it.
         check: Runs it; raises when it finds something.
         fix: Repairs what it can; None when the tool cannot.
+        agreement: Whether it compares what is written twice, or made from something else.
     """
 
     name: str
     check: Callable[[], None]
     fix: Callable[[], object] | None = None
+    agreement: bool = False
 
 
 def files(*patterns: str, root: Path = ROOT) -> list[Path]:
@@ -150,7 +154,16 @@ def _export_all() -> None:
 
 
 def _hadolint() -> None:
-    run(["hadolint", *files("packaging/docker/Dockerfile*")])
+    run(["hadolint", *dockerfiles()])
+
+
+def dockerfiles() -> list[Path]:
+    """Returns the Dockerfiles."""
+    return files("packaging/docker/Dockerfile*")
+
+
+def _pipeline(*arguments: str) -> None:
+    run([sys.executable, "-m", "ci.pipeline_plan", *arguments])
 
 
 def _images(*arguments: str) -> None:
@@ -184,7 +197,7 @@ def _locks() -> None:
 
 
 def _version() -> None:
-    version.check(version.project_version(), version.tags_of_head())
+    version.check(version.project_version(), version.tags())
 
 
 def checks() -> list[Check]:
@@ -197,14 +210,15 @@ def checks() -> list[Check]:
         ),
         Check("format", lambda: _ruff("format", "--check", "--diff"), lambda: _ruff("format")),
         Check("shellcheck", _shellcheck),
-        Check("version", _version),
-        Check("chart", lambda: _chart("--check"), _chart),
-        Check("docs", lambda: _docs("--check"), _docs),
-        Check("monitoring", lambda: _monitoring("--check"), _monitoring),
-        Check("images", lambda: _images("--check"), _images),
+        Check("version", _version, agreement=True),
+        Check("chart", lambda: _chart("--check"), _chart, agreement=True),
+        Check("docs", lambda: _docs("--check"), _docs, agreement=True),
+        Check("monitoring", lambda: _monitoring("--check"), _monitoring, agreement=True),
+        Check("images", lambda: _images("--check"), _images, agreement=True),
+        Check("pipeline", lambda: _pipeline("--check"), _pipeline, agreement=True),
         Check("dockerfile", _hadolint),
-        Check("locks", _locks, _export_all),
-        Check("content", content.check_content_lists, content.write_content_lists),
+        Check("locks", _locks, _export_all, agreement=True),
+        Check("content", content.check_content_lists, content.write_content_lists, agreement=True),
         Check(
             "clang-format",
             lambda: _clang_format("--dry-run", "--Werror"),
@@ -249,8 +263,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.lint", description=__doc__)
     parser.add_argument("--fix", action="store_true", help="first repair what can be repaired")
     parser.add_argument("--only", action="append", choices=[check.name for check in every])
+    parser.add_argument("--agreement", action="store_true", help="only what is written twice")
+    parser.add_argument("--code-quality", type=Path, metavar="FILE", help="what GitLab shows")
     options = parser.parse_args(arguments)
-    selected = [check for check in every if not options.only or check.name in options.only]
+    if options.code_quality:
+        code_quality.write_report(options.code_quality, dockerfiles())
+    selected = [
+        check
+        for check in every
+        if (not options.only or check.name in options.only)
+        and (not options.agreement or check.agreement)
+    ]
     failed = lint(selected, fix=options.fix)
     if failed:
         print(f"lint: {len(failed)} of {len(selected)} failed: {', '.join(failed)}")

@@ -284,7 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = load_releases()
     parser.add_argument("--release", action="append", choices=list(known), metavar="NAME")
     parser.add_argument("--suite", action="append", choices=["contract", "integration"])
-    parser.add_argument("--backend", type=Path, help="a tarball or libtriton_jax.so to test")
+    parser.add_argument("--backend", type=Path, help="a tarball, its folder or a library to test")
     parser.add_argument("--jobs", type=int, default=parallel_runs(), help="runs at a time")
     options = parser.parse_args(arguments)
     releases = [one for name, one in known.items() if name in (options.release or known)]

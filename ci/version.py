@@ -53,6 +53,12 @@ def tags_of_head(root: Path = ROOT) -> list[str]:
     return (capture(["git", "tag", "--points-at", "HEAD"], cwd=root) or "").splitlines()
 
 
+def tags() -> list[str]:
+    """Returns the tags on HEAD, and the one that a pipeline is for: its clone may not have it."""
+    named = os.environ.get("CI_COMMIT_TAG")
+    return [*tags_of_head(), *([named] if named else [])]
+
+
 def check(version: str, tags: Iterable[str]) -> None:
     """Checks that each release tag (``v`` and a digit) is ``v`` and the version.
 
@@ -75,8 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         version = project_version()
         if options.check:
-            named = os.environ.get("CI_COMMIT_TAG")
-            check(version, [*tags_of_head(), *([named] if named else [])])
+            check(version, tags())
     except VersionError as error:
         return fail(error)
     print(version)

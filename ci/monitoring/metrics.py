@@ -16,6 +16,8 @@ from ci.process import ROOT
 
 __all__ = [
     "CODES",
+    "GPU",
+    "SUMMARIES",
     "TRITON",
     "Metric",
     "MetricError",
@@ -68,6 +70,7 @@ class Metric:
         labels: What tells its series apart.
         meaning: For people.
         needs: Without what it is not there; empty when it always is.
+        since: The first release that showed it, of those with a server here; empty when all do.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Metric:
     labels: tuple[str, ...]
     meaning: str
     needs: str = ""
+    since: str = ""
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -114,7 +118,7 @@ TRITON: Final = (
         "nv_inference_request_failure",
         "counter",
         (*_MODEL, "reason"),
-        "Requests that failed; the label `reason` came with release 24.04",
+        "Requests that failed; with the label `reason` from release 24.07 on",
     ),
     Metric("nv_inference_count", "counter", _MODEL, "Inferences: rows of requests"),
     Metric("nv_inference_exec_count", "counter", _MODEL, "Batches that were executed"),
@@ -153,7 +157,7 @@ TRITON: Final = (
         "gauge",
         _MODEL,
         "Requests that wait to be executed",
-        "release 23.07 or newer",
+        since="23.10",
     ),
     Metric(
         "nv_inference_request_summary_us",
@@ -170,14 +174,14 @@ TRITON: Final = (
         "gauge",
         (),
         "Pinned memory that Triton keeps for copies to GPUs",
-        "release 24.01 or newer",
+        since="24.01",
     ),
     Metric(
         "nv_pinned_memory_pool_used_bytes",
         "gauge",
         (),
         "Of that, what is in use",
-        "release 24.01 or newer",
+        since="24.01",
     ),
     Metric("nv_gpu_utilization", "gauge", ("gpu_uuid",), "Share of time that a GPU is busy", GPU),
     Metric("nv_gpu_memory_total_bytes", "gauge", ("gpu_uuid",), "Memory of a GPU", GPU),

@@ -208,12 +208,13 @@ _LATENCY: Final = Row(
             "Quantiles",
             (
                 Query(
-                    f"max by ({_EACH}, quantile) (nv_inference_request_summary_us{{{_MODEL}}})",
+                    f"max by ({_EACH}, quantile) (nv_inference_request_summary_us"
+                    f'{{{_MODEL}, quantile=~"0.5|0.99"}})',
                     f"{_LEGEND} {{{{quantile}}}}",
                 ),
             ),
             "µs",
-            "Of the latency in the server, of the server where it is worst. Triton has them with "
+            "Median and p99 of the latency in the server, where it is worst. Triton has them with "
             "--metrics-config=summary_latencies=true.",
             limit=THRESHOLDS.p99_seconds * 1e6,
         ),

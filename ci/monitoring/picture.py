@@ -30,7 +30,9 @@ __all__ = ["draw"]
 FloatArray = NDArray[np.float64]
 
 _COLUMNS: Final = 3
-_STEP: Final = 1.0
+_STEP: Final = 2.0
+#: Of a legend: more of them hide the lines.
+_MOST_NAMES: Final = 8
 _PLACEHOLDER: Final = re.compile(r"\{\{(\w+)\}\}")
 _COLOURS: Final = (
     *("#1b6ca8", "#d1792b", "#2f8a4c", "#7a4fa3", "#b23a48", "#8a6d3b"),
@@ -84,6 +86,8 @@ def _lines(axes: Any, panel: ShownPanel, prometheus: Prometheus, start: float, e
         ):
             values = _at(times, series, np.nan)
             drawn.append((_named(series, legend), values * factor))
+    # What never happened is no line, unless it is all that there is.
+    drawn = [one for one in drawn if np.nan_to_num(one[1]).max() > 0] or drawn
     drawn.sort(key=lambda one: one[0])
     if panel.stacked:
         stacked = [np.nan_to_num(values) for _, values in drawn]
@@ -92,11 +96,20 @@ def _lines(axes: Any, panel: ShownPanel, prometheus: Prometheus, start: float, e
         for number, (name, values) in enumerate(drawn):
             colour = _COLOURS[number % len(_COLOURS)]
             axes.plot(times - start, values, label=name, color=colour, linewidth=1.2)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.35 * (axes.get_ylim()[1] or 1))
     axes.set_xlim(0, end - start)
     axes.set_title(f"{panel.title}{f' [{unit.strip()}]' if unit.strip() else ''}", fontsize=9)
     axes.grid(color="#dddddd", linewidth=0.5)
-    axes.legend(fontsize=5.5, frameon=False, loc="upper left", ncols=2, labelspacing=0.2)
+    handles, names = axes.get_legend_handles_labels()
+    axes.legend(
+        handles[:_MOST_NAMES],
+        names[:_MOST_NAMES],
+        fontsize=6,
+        frameon=False,
+        loc="upper left",
+        ncols=2,
+        labelspacing=0.2,
+    )
 
 
 def _heatmap(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from ci.monitoring.alerts import alerts
+from ci.monitoring.alerts import SERVER_JOBS, alerts
 from ci.monitoring.dashboard import shown_panels
 from ci.monitoring.files import DASHBOARD
 from ci.monitoring.prometheus import Prometheus, QueryError
@@ -67,8 +67,9 @@ class Observed:
 
 
 def filled_in(expression: str) -> str:
-    """Return an expression of the dashboard with its variables set: everything that there is."""
-    for variable in ("job", "instance", "model", "version"):
+    """Return an expression of the dashboard with its variables set: everything that they offer."""
+    expression = expression.replace('"$job"', f'"{SERVER_JOBS}"')
+    for variable in ("instance", "model", "version"):
         expression = expression.replace(f'"${variable}"', '".+"')
     return expression.replace("$__rate_interval", WINDOW)
 

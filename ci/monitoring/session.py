@@ -20,7 +20,7 @@ from ci.installation import InstallationError, install_artifact
 from ci.monitoring.picture import draw
 from ci.monitoring.programs import ProgramError
 from ci.monitoring.prometheus import QueryError
-from ci.monitoring.site import SERVER_ARGS, watched, write_models
+from ci.monitoring.site import DIGITS, SERVER_ARGS, watched, write_models
 from ci.monitoring.traffic import ORDINARY, Traffic, TrafficError
 from ci.process import ROOT, CommandError, fail, run
 from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
@@ -44,7 +44,7 @@ def report(release: str, tarball: Path) -> None:
         installed = install_artifact(tarball, folder / "backends")
         repository = folder / "models"
         repository.mkdir()
-        write_models(repository)
+        write_models(repository, [one.name for one in ORDINARY if one.name != DIGITS])
         cache = folder / "cache"
         cache.mkdir()
         server = TritonServer(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,8 +59,12 @@ parameters {
 """
 
 
-def write_models(repository: Path) -> None:
+def write_models(repository: Path, names: Iterable[str] = tuple(SOURCES)) -> None:
     """Train ``digits``, which measures its phases, and write the models that have trouble.
+
+    Args:
+        repository: Where they go.
+        names: Those that have trouble.
 
     Raises:
         ProgramError: ``digits`` was not trained.
@@ -70,10 +74,10 @@ def write_models(repository: Path) -> None:
         raise ProgramError("the digits example was not trained; its output is above")
     with (repository / DIGITS / CONFIG_NAME).open("a", encoding="utf-8") as config:
         config.write(_PHASES)
-    for name, source in SOURCES.items():
+    for name in names:
         version = repository / name / "1"
         version.mkdir(parents=True)
-        shutil.copyfile(_MODELS / f"{source}.py", version / "model.py")
+        shutil.copyfile(_MODELS / f"{SOURCES[name]}.py", version / "model.py")
         write_config(repository / name)
 
 
@@ -104,7 +108,8 @@ def watched(server: TritonServer, folder: Path, timing: Timing = QUICK) -> Itera
         timing: Of the rules.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ready = [f"http://{server.http_url}/v2/models/{name}/ready" for name in (DIGITS, *SOURCES)]
+    names = sorted({state.name for state in server.model_index()})
+    ready = [f"http://{server.http_url}/v2/models/{name}/ready" for name in names]
     (folder / "rules.yml").write_text(rules_file(timing), encoding="utf-8")
     with blackbox_exporter(folder) as blackbox:
         config = adapted_config(server.metrics_url, ready, blackbox)

@@ -12,18 +12,10 @@ import pytest
 from ci.build import build_sdist, build_wheel
 from ci.package import package
 from ci.python_artifacts import package_python
+from tests.support.artifacts import compile_library
 from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
 
 EPOCH = 1_700_000_000
-
-
-def compile_library(path: Path) -> Path:
-    """Make a real, small shared library."""
-    source = path.with_suffix(".c")
-    source.write_text(f"int made_for_{path.stem}(void) {{ return 7; }}\n")
-    command = ["gcc", "-shared", "-fPIC", "-o", path.name, source.name]
-    subprocess.run(command, cwd=path.parent, check=True)
-    return path
 
 
 @pytest.fixture(scope="session")

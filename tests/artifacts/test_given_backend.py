@@ -22,9 +22,9 @@ def library_of(tarball: Path, name: str) -> bytes:
         return member.read()
 
 
-@pytest.mark.parametrize("kind", ["tarball", "library"])
+@pytest.mark.parametrize("kind", ["tarball", "folder", "library"])
 def test_what_is_given_is_what_is_tested(tarball: Path, tmp_path: Path, kind: str) -> None:
-    given = tarball
+    given = tarball.parent if kind == "folder" else tarball
     if kind == "library":
         for name in ("libtriton_jax.so", "libtriton_jax_python.so"):
             (tmp_path / name).write_bytes(library_of(tarball, name))

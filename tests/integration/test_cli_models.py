@@ -53,19 +53,21 @@ def test_what_init_makes_passes_check_and_is_served(backend: Backend, tmp_path: 
     net.write_text("import jax.numpy as jnp\n\n\ndef predict(X):\n    return jnp.tanh(X)\n")
     run(backend, "init", "mine", "--from", f"{net}:predict", "--input", "X:FP32[4]",
         "--repository", models)  # fmt: skip
-    run(backend, "init", "plain", "--template", "--repository", models)
-    run(backend, "export", models, "--model", "mine", "--name", "exported", "--output", models)
+    made = run(backend, "export", models, "--model", "mine", "--name", "exported",
+               "--output", models, "--platform", "cpu", "--platform", "cuda")  # fmt: skip
+    assert Path(made["artifact"]).stat().st_size == made["bytes"]
+    assert {one["status"] for one in made["check"]["findings"]} == {"ok"}
+    assert [one.name for one in (models / "exported" / "1").iterdir()] == ["model.jaxexport"]
     # With the Python of the server, which is another one than that of the tests.
     checked = run(backend, "check", models, "--strict", "--env", backend.environment)
     reports = {one["model"]: one for one in checked["models"]}
-    assert sorted(reports) == ["exported", "mine", "plain"]
+    assert sorted(reports) == ["exported", "mine"]
     x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
     with backend.server(models) as server:
         server.wait_ready(LOAD_TIMEOUT)
         for name in ("mine", "exported"):
             got = infer(server, name, {"X": x})["OUTPUT"]
             np.testing.assert_allclose(got, np.tanh(x), rtol=1e-5, atol=1e-6)
-        assert np.array_equal(infer(server, "plain", {"X": x})["X_OUT"], x)
         for name, report in reports.items():
             served, said = server.model_config(name), parse_config(report["config"])
             for key in ("max_batch_size", "dynamic_batching", "input", "output"):

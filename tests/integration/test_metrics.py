@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ci.monitoring.metrics import GPU, SUMMARIES, TRITON, Metric
 from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.client import Client, infer
 from tests.support.metrics import family, sample
 from tests.support.models import LINEAR, write_model
+from tritonserver_jax.releases import load_releases
 from tritonserver_jax.server import TritonServer
 
 pytestmark = [pytest.mark.core, pytest.mark.integration]
@@ -37,6 +39,19 @@ def test_names_kinds_and_help(server: TritonServer) -> None:
         "counter",
         "Cumulative seconds spent tracing, lowering and compiling XLA programs for the model",
     )
+
+
+@pytest.mark.parametrize("metric", TRITON, ids=lambda one: one.name)
+def test_tritons_own_metrics_are_there_from_the_release_on_that_is_declared(
+    server: TritonServer, metric: Metric
+) -> None:
+    if metric.needs:  # a GPU, or another option of the server
+        assert metric.needs in (GPU, SUMMARIES)
+        return
+    releases = list(load_releases())
+    release = server.distribution.release.release
+    has = not metric.since or releases.index(release) >= releases.index(metric.since)
+    assert (f"# TYPE {metric.name} {metric.kind}\n" in server.metrics()) is has
 
 
 def test_calls_and_compilations_are_counted(server: TritonServer, repository: Path) -> None:

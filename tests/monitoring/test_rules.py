@@ -13,6 +13,7 @@ import yaml
 from ci.monitoring.alerts import alerts
 from ci.monitoring.files import CONFIG, FOLDER, RULES
 from ci.monitoring.programs import ProgramError, promtool
+from ci.monitoring.rules import rules_document
 from ci.monitoring.site import adapted_config
 
 #: Series by their labels, with their values at each minute: promtool's ``first+stepxtimes``.
@@ -32,6 +33,7 @@ class Case:
 
     Attributes:
         at: The minute that is looked at.
+        since: The minute from which on it is so, where it fires.
         fires: What is the case when it fires.
         quiet: By their names, cases that are nearly so.
         labels: Of the alert.
@@ -40,6 +42,7 @@ class Case:
     """
 
     at: int
+    since: int
     fires: Input
     quiet: Mapping[str, Input]
     labels: Mapping[str, str]
@@ -109,6 +112,7 @@ GPU = f'{SERVER},gpu_uuid="GPU-7"'
 CASES = {
     "TritonJaxServerDown": Case(
         at=10,
+        since=6,
         fires=up("1+0x5 0+0x60"),
         quiet={
             "it is up": up(),
@@ -122,6 +126,7 @@ CASES = {
     ),
     "TritonJaxModelNotReady": Case(
         at=10,
+        since=0,
         fires={f'probe_success{{job="model-ready",instance="{READY}"}}': "0+0x60"},
         quiet={
             "it is ready": {f'probe_success{{job="model-ready",instance="{READY}"}}': "1+0x60"},
@@ -137,6 +142,7 @@ CASES = {
     ),
     "TritonJaxModelGone": Case(
         at=12,
+        since=6,
         fires={GONE: "0+60x5 stale", **up()},
         quiet={
             "it is there": {GONE: "0+60x60", **up()},
@@ -154,6 +160,7 @@ CASES = {
     ),
     "TritonJaxModelStuck": Case(
         at=20,
+        since=10,
         fires={
             f"nv_inference_pending_request_count{{{MODEL}}}": "0+0x5 3+0x60",
             **requests("0+60x5 300+0x60", "0+0x60"),
@@ -178,6 +185,7 @@ CASES = {
     ),
     "TritonJaxCompileInTraffic": Case(
         at=12,
+        since=10,
         fires=compiling("7+0x9 8+0x60"),
         quiet={
             "nothing is compiled": compiling("7+0x60"),
@@ -194,6 +202,7 @@ CASES = {
     ),
     "TritonJaxRequestsFail": Case(
         at=10,
+        since=1,
         fires=failures("INTERNAL", 6, of=60),
         quiet={
             "one of two hundred": failures("INTERNAL", 1, of=200),
@@ -207,6 +216,7 @@ CASES = {
     ),
     "TritonJaxRequestsRefused": Case(
         at=20,
+        since=1,
         fires=failures("INVALID_ARG", 12, of=60),
         quiet={
             "one of twenty": failures("INVALID_ARG", 3, of=60),
@@ -218,6 +228,7 @@ CASES = {
     ),
     "TritonJaxPaddingWaste": Case(
         at=30,
+        since=1,
         fires=rows(real=50, padded=50),
         quiet={"a quarter is padding": rows(real=75, padded=25), "nobody asks": rows(0, 0)},
         labels=OF_MODEL,
@@ -227,6 +238,7 @@ CASES = {
     ),
     "TritonJaxQueueTimeGrowing": Case(
         at=32,
+        since=23,
         fires=queue(1_000, 100_000),
         quiet={
             "it is as long as it was": queue(100_000, 100_000),
@@ -239,6 +251,7 @@ CASES = {
     ),
     "TritonJaxLatencyP99High": Case(
         at=10,
+        since=0,
         fires=latency("0.99", 600_000),
         quiet={
             "it is below": latency("0.99", 400_000),
@@ -250,6 +263,7 @@ CASES = {
     ),
     "TritonJaxMemoryHigh": Case(
         at=15,
+        since=0,
         fires=memory("cpu", 95),
         quiet={"half is in use": memory("cpu", 50)},
         labels=OF_SERVER,
@@ -259,6 +273,7 @@ CASES = {
     ),
     "TritonJaxGpuMemoryHigh": Case(
         at=15,
+        since=0,
         fires=memory("gpu", 97, GPU),
         quiet={"JAX has its three quarters": memory("gpu", 75, GPU)},
         labels={**OF_SERVER, "gpu_uuid": "GPU-7"},
@@ -270,8 +285,21 @@ CASES = {
 ALERTS = {alert.name: alert for alert in alerts()}
 
 
-def run_case(folder: Path, name: str, given: Input, expected: list[dict[str, object]]) -> None:
+def run_case(
+    folder: Path,
+    name: str,
+    given: Input,
+    expected: list[dict[str, object]],
+    at: int | None = None,
+) -> None:
     """Let promtool try our rules on some series.
+
+    Args:
+        folder: For its file.
+        name: The alert.
+        given: The series.
+        expected: The alerts of that name.
+        at: The minute to look at; by default the case's.
 
     Raises:
         ProgramError: The alert is not as expected.
@@ -279,13 +307,15 @@ def run_case(folder: Path, name: str, given: Input, expected: list[dict[str, obj
     document = {
         "rule_files": [str(RULES)],
         "evaluation_interval": "1m",
+        # Otherwise promtool takes them in any order, and an alert may see what was recorded before.
+        "group_eval_order": [group["name"] for group in rules_document()["groups"]],
         "tests": [
             {
                 "interval": "1m",
                 "input_series": [{"series": k, "values": v} for k, v in given.items()],
                 "alert_rule_test": [
                     {
-                        "eval_time": f"{CASES[name].at}m",
+                        "eval_time": f"{CASES[name].at if at is None else at}m",
                         "alertname": name,
                         "exp_alerts": expected,
                     }
@@ -323,6 +353,13 @@ def test_it_fires(name: str, tmp_path: Path) -> None:
 )
 def test_it_keeps_quiet(name: str, what: str, tmp_path: Path) -> None:
     run_case(tmp_path, name, CASES[name].quiet[what], [])
+
+
+@pytest.mark.parametrize("name", [name for name, alert in ALERTS.items() if alert.hold])
+def test_it_waits_whether_it_stays_so(name: str, tmp_path: Path) -> None:
+    case, minutes = CASES[name], int(ALERTS[name].hold.removesuffix("m"))
+    run_case(tmp_path, name, case.fires, [], at=case.since + minutes - 1)
+    run_case(tmp_path, name, case.fires, [expected_alert(name)], at=case.since + minutes)
 
 
 def test_promtool_would_say_that_an_alert_is_missing(tmp_path: Path) -> None:

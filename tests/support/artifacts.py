@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
 import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,15 @@ from tritonserver_jax.artifacts.checksums import format_checksums, sha256_of
 
 #: A member of a tar: its name, what it holds, and what else is to be said of it.
 TarMember = tuple[str, bytes, dict[str, Any]]
+
+
+def compile_library(path: Path) -> Path:
+    """Make a real, small shared library."""
+    source = path.with_suffix(".c")
+    source.write_text(f"int made_for_{path.stem}(void) {{ return 7; }}\n")
+    command = ["gcc", "-shared", "-fPIC", "-o", path.name, source.name]
+    subprocess.run(command, cwd=path.parent, check=True)
+    return path
 
 
 def entry(name: str, content: bytes = b"", **attributes: Any) -> TarMember:

@@ -181,7 +181,7 @@ def test_what_derives_from_the_file_is_made_anew(tmp_path: Path) -> None:
     for name in (".devcontainer", "backend", "ci", "docs", "packaging"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, checkout / name, ignore=ignore)
-    for name in ("releases.toml", "pyproject.toml"):
+    for name in (".gitlab-ci.yml", "releases.toml", "pyproject.toml"):
         shutil.copy(ROOT / name, checkout)
     facts = ["--server-version=2.99.0", "--ubuntu=24.04", "--python=3.12.3", "--backend-api=1.20"]
     command = [sys.executable, "-m", "ci.add_release", "26.09", *facts]
@@ -193,6 +193,9 @@ def test_what_derives_from_the_file_is_made_anew(tmp_path: Path) -> None:
     assert "`nvcr.io/nvidia/tritonserver:26.09-py3-sdk`" in page
     bake = (checkout / "packaging" / "docker" / "docker-bake.hcl").read_text()
     assert "nvcr.io/nvidia/tritonserver:26.09-py3" in bake
+    jobs = (checkout / "ci" / "gitlab" / "releases.yml").read_text()
+    assert "\nbuild-26.09:\n" in jobs
+    assert "health-26.09" not in jobs
     again = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert again.returncode == 1
     assert "error: " in again.stderr

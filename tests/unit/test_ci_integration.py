@@ -29,6 +29,18 @@ def test_what_is_neither_tarball_nor_library_is_named(
     assert f"error: --backend {path}: expected a tarball of ours, or" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("names", [[], ["a.tar.gz", "b.tar.gz"]])
+def test_a_folder_has_one_tarball(tmp_path: Path, names: list[str]) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    found = ", ".join(names) or "none"
+    with (
+        pytest.raises(GivenBackendError, match=f"one tarball in the folder, found {found}"),
+        artifacts_of(tmp_path, ["24.10"]),
+    ):
+        pass
+
+
 def test_an_unknown_release_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["24.13", "--backend", str(tmp_path / "libtriton_jax.so")]) == 1
     assert "got '24.13'" in capsys.readouterr().err

@@ -25,7 +25,9 @@ pytestmark = pytest.mark.slow
 NOX = "import os, sys\nprint('nox', os.getcwd(), os.environ['PATH'].split(':')[0], *sys.argv[1:])\n"
 
 
-def wheel(directory: Path, name: str, version: str, main: str) -> Path:
+def wheel(
+    directory: Path, name: str, version: str, main: str, scripts: dict[str, str] | None = None
+) -> Path:
     """Makes a small pure Python wheel, as the format asks for it."""
     info = f"{name}-{version}.dist-info"
     members = {
@@ -34,6 +36,8 @@ def wheel(directory: Path, name: str, version: str, main: str) -> Path:
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    for script, text in (scripts or {}).items():
+        members[f"{name}-{version}.data/scripts/{script}"] = text
     record = ""
     for member, text in members.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
@@ -42,7 +46,9 @@ def wheel(directory: Path, name: str, version: str, main: str) -> Path:
     path = directory / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for member, text in members.items():
-            archive.writestr(member, text)
+            entry = zipfile.ZipInfo(member)
+            entry.external_attr = (0o755 if "/scripts/" in member else 0o644) << 16
+            archive.writestr(entry, text)
     return path
 
 
@@ -182,6 +188,65 @@ def test_an_old_python3_is_passed_over_for_a_newer_one(checkout: Checkout, tmp_p
     new.chmod(0o755)
     status, _, err = checkout.run(PYTHON="", PATH=str(programs))
     assert status == 0, err
+
+
+#: What uv does when it is told to install a Python, as far as the launcher looks.
+UV = """\
+#!/bin/sh
+while [ $# -gt 1 ]; do
+    case "$1" in
+        --install-dir) directory=$2 ;;
+        --python-downloads-json-url) grep -q "cpython-3.12.14-" "$2" || exit 1 ;;
+    esac
+    shift
+done
+bin=$directory/cpython-$1-linux-x86_64-gnu/bin
+mkdir -p "$bin"
+printf '#!/bin/sh\\nexec "%s" "$@"\\n' "$REAL_PYTHON" >"$bin/python3.12"
+chmod +x "$bin/python3.12"
+"""
+
+
+def test_where_python3_is_too_old_the_pinned_one_is_fetched(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    docker = checkout.root / "packaging" / "docker"
+    docker.mkdir(parents=True)
+    shutil.copy2(ROOT / "packaging" / "docker" / "python-downloads.json", docker)
+    tool = wheel(tmp_path, "uv", "2.0", "", {"uv": UV})
+    digest = hashlib.sha256(tool.read_bytes()).hexdigest()
+    requirements = docker / "requirements-uv.txt"
+    requirements.write_text(f"uv==2.0 --hash=sha256:{digest}\n", encoding="utf-8")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    tools = "sh dirname id cat chmod rm mkdir flock grep sed tail"
+    for name in tools.split():
+        found = shutil.which(name)
+        assert found
+        (programs / name).symlink_to(found)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "with-pip"], check=True)
+    pip = tmp_path / "with-pip" / "bin" / "python"
+    old = programs / "python3"
+    old.write_text(
+        f'#!/bin/sh\ncase "$1" in -V) echo "Python 3.10.12" ;; -m) exec "{pip}" "$@" ;; '
+        "*) exit 1 ;; esac\n",
+        encoding="utf-8",
+    )
+    old.chmod(0o755)
+    changes = {"PYTHON": "", "PATH": str(programs), "REAL_PYTHON": sys.executable}
+    links = f"{checkout.wheels} {tmp_path}".replace("check out", "check%20out")
+    status, out, err = checkout.run("-l", PIP_FIND_LINKS=links, **changes)
+    assert status == 0, err
+    assert "python3 is Python 3.10.12: getting Python 3.12.14 into build/python (once)" in err
+    assert out.endswith(" -l\n")
+    status, _, err = checkout.run("-l", **changes)
+    assert (status, err) == (0, "")
+    requirements.write_text(f"uv==2.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
+    shutil.rmtree(checkout.root / "build" / "python")
+    status, _, err = checkout.run("-l", PIP_FIND_LINKS=links, **changes)
+    assert status == 1
+    assert "DO NOT MATCH THE HASHES" in err
+    assert "Python 3.11 or newer is needed, and python3 is Python 3.10.12" in err
 
 
 def test_a_missing_venv_module_names_the_command_for_a_user_without_root(

@@ -13,15 +13,24 @@ from tritonserver_jax.runtime.dtypes import DType, dtype_of_array
 from tritonserver_jax.runtime.errors import refuse
 from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
 
-__all__ = ["Arrays", "candidate_sizes", "extreme_rows", "load_rows", "random_rows", "sized"]
+__all__ = [
+    "TOPS",
+    "Arrays",
+    "candidate_sizes",
+    "extreme_rows",
+    "load_rows",
+    "random_rows",
+    "sized",
+]
 
 #: By input: with the batch dimension first, where the model has one.
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 #: Sizes for a dimension that varies and has no lengths; in turn, until the model takes one.
 _SIZES: Final = (16, 32, 128, 4, 1)
-#: Integers of 32 and 64 bits are most often numbers of something: small ones.
-_SMALL: Final = 100
+#: Integers of 32 and 64 bits are most often numbers of something, such as words of a vocabulary:
+#: these many, or fewer, where a model has no more of them.
+TOPS: Final = (8, 2)
 #: What such an integer may well be, where it is to be large.
 _LARGE: Final = 1_000_000
 
@@ -46,7 +55,7 @@ def sized(spec: TensorSpec, size: int, share: float = 1.0) -> tuple[int, ...]:
     return tuple(varying if dim == -1 else dim for dim in spec.dims)
 
 
-def _one_of(dtype: DType, shape: tuple[int, ...], random: np.random.Generator) -> Any:
+def _one_of(dtype: DType, shape: tuple[int, ...], random: np.random.Generator, top: int) -> Any:
     kind = dtype.numpy.kind
     if dtype.is_bytes:
         # Digits: what makes numbers of text can take them, and so can what only reads it.
@@ -60,7 +69,7 @@ def _one_of(dtype: DType, shape: tuple[int, ...], random: np.random.Generator) -
         if dtype.numpy.itemsize <= 2:
             whole = np.iinfo(dtype.numpy)
             return np.asarray(random.integers(whole.min, whole.max + 1, shape), dtype.numpy)
-        return np.asarray(random.integers(0, _SMALL, shape), dtype.numpy)
+        return np.asarray(random.integers(0, top, shape), dtype.numpy)
     return np.asarray(random.standard_normal(shape)).astype(dtype.numpy)
 
 
@@ -71,6 +80,7 @@ def random_rows(
     *,
     size: int = 0,
     share: float = 1.0,
+    top: int = TOPS[0],
 ) -> Arrays:
     """Return random data for all inputs.
 
@@ -80,10 +90,11 @@ def random_rows(
         random: Where they come from.
         size: Of a dimension that varies and has no lengths.
         share: Of the shortest length, for one that has some.
+        top: What integers of 32 and 64 bits are smaller than.
     """
     lead = () if rows is None else (rows,)
     return {
-        spec.name: _one_of(spec.dtype, (*lead, *sized(spec, size, share)), random)
+        spec.name: _one_of(spec.dtype, (*lead, *sized(spec, size, share)), random, top)
         for spec in inputs
     }
 

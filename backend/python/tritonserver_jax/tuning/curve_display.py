@@ -16,6 +16,10 @@ __all__ = ["draw_curve", "show_curve"]
 
 _LATENCIES: Final = (("p50", "#9ecae1"), ("p90", "#4292c6"), ("p99", "#08519c"))
 _THROUGHPUT: Final = "#d1792b"
+#: How much of the height a word takes.
+_LABEL_SHARE: Final = 0.045
+#: Of the words and numbers beside points.
+_LABEL: Final[dict[str, Any]] = {"textcoords": "offset points", "fontsize": 9}
 
 
 def show_curve(curve: Curve, console: Console) -> None:
@@ -65,21 +69,28 @@ def draw_curve(curve: Curve, path: Path, title: str) -> bool:
     rates = [point.median.throughput for point in curve.points]
     left.plot(places, rates, marker="o", color=_THROUGHPUT)
     for place, rate in zip(places, rates, strict=True):
-        left.annotate(
-            f"{rate:,.0f}", (place, rate), textcoords="offset points", xytext=(0, 8), ha="center",
-            fontsize=9,
-        )  # fmt: skip
+        left.annotate(f"{rate:,.0f}", (place, rate), xytext=(-5, 5), ha="right", **_LABEL)
     left.set_ylabel("throughput, inferences per second")
+    latencies = {
+        name: [getattr(point.median, name) / 1000 for point in curve.points]
+        for name, _ in _LATENCIES
+    }
+    highest = max(latencies["p99"])
+    lowest_label = 0.0
     for name, colour in _LATENCIES:
-        times = [getattr(point.median, name) / 1000 for point in curve.points]
-        right.plot(places, times, marker="o", color=colour, label=name)
+        times = latencies[name]
+        right.plot(places, times, marker="o", color=colour)
+        # Beside the line, where no other one can be: a legend would lie on some of them.
+        height = max(times[-1], lowest_label)
+        right.annotate(name, (places[-1], height), xytext=(9, -3), ha="left", **_LABEL)
+        lowest_label = height + highest * _LABEL_SHARE
     right.set_ylabel("latency as the client sees it, ms")
-    right.legend(frameon=False, loc="upper left")
-    for axes in (left, right):
+    for axes, top in ((left, max(rates)), (right, highest)):
         axes.set_xticks(places, [str(load) for load in loads])
         axes.set_xlabel("requests under way")
-        axes.set_ylim(bottom=0)
-        axes.margins(x=0.08, y=0.15)
+        axes.set_xlim(-0.45, places[-1] + 0.35)
+        axes.set_ylim(0, top * 1.12)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         axes.grid(axis="y", color="#dddddd", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A version is published to real services: whole, once, and again after whatever went wrong."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ci.deploy import post_deploy
+from ci.deploy.errors import DifferentBytesError
+from ci.deploy.images import ImagePublisher
+from ci.deploy.project import open_project
+from ci.deploy.published import PublishedNames
+from ci.deploy.registry import open_registry
+from ci.deploy.retries import ATTEMPTS
+from ci.deploy.variables import ProjectVariables, RegistryVariables
+from ci.local_services import LocalServices
+from tests.support.release import (
+    COMMIT,
+    EPOCH,
+    Factory,
+    Images,
+    Job,
+    assert_no_secret,
+    declared,
+    moving_tag,
+    sign,
+)
+from tritonserver_jax import __version__
+from tritonserver_jax.artifacts.checksums import sha256_of
+from tritonserver_jax.releases import DEFAULT_RELEASE
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+def test_what_is_published_is_exactly_what_is_declared(
+    publishing: Job, services: LocalServices, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, said = publishing.deploy()
+    assert code == 0, said
+    assert_no_secret(said, services)
+    assert services.published() == declared(publishing, services)
+
+    # Byte for byte.
+    plan = publishing.plan()
+    assert services.package_files() == {
+        f"{file.package}/{__version__}/{file.name}": sha256_of(file.path) for file in plan.files
+    }
+    assert services.distributions() == {path.name: sha256_of(path) for path in plan.distributions}
+    fixed, moving = (moving_tag(services, tag) for tag in plan.images[0].tags)
+    assert fixed == moving is not None
+    release = services.gitlab.releases[f"v{__version__}"]
+    assert "- What the notes of the release say." in release.description
+    assert str(fixed) in release.description
+
+    # A second run finds all of it there.
+    uploads = list(services.gitlab.uploads)
+    code, said = publishing.deploy()
+    assert code == 0, said
+    assert services.gitlab.uploads == uploads
+    assert services.published() == declared(publishing, services)
+    assert "uploaded, 0 there already" not in said
+
+    # And a stranger gets all of it.
+    code = post_deploy.main(["--serve", "nothing"])
+    said = "".join(capfd.readouterr())
+    assert code == 0, said
+    assert_no_secret(said, services)
+    assert said.count("signed by the key") >= len(plan.folders)
+
+
+def test_post_deploy_says_what_is_missing(
+    publishing: Job, services: LocalServices, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert publishing.deploy("images", "packages")[0] == 0
+    assert post_deploy.main(["--serve", "nothing"]) == 1
+    said = capfd.readouterr().err
+    assert "(part wheel)" in said
+    assert "(part release)" in said
+    assert "run ./ci/nox -s deploy again" in said
+
+
+def test_a_run_that_failed_half_way_is_completed_by_the_next(
+    publishing: Job, services: LocalServices
+) -> None:
+    services.gitlab.fail_next(10 * ATTEMPTS, 503, passed=3)
+    code, said = publishing.deploy()
+    assert code == 1
+    assert "503" in said
+    assert "run the job again: what is published already is kept" in said
+    assert len(services.gitlab.uploads) == 3
+    # Nothing is announced that is not there.
+    assert moving_tag(services) is None
+    assert services.gitlab.releases == {}
+    assert services.distributions() == {}
+
+    services.gitlab.fail_next(0)
+    code, said = publishing.deploy()
+    assert code == 0, said
+    assert services.published() == declared(publishing, services)
+    assert len(services.gitlab.uploads) == len(set(services.gitlab.uploads))
+
+
+def test_the_parts_are_published_one_by_one_and_the_release_waits_for_the_others(
+    publishing: Job, services: LocalServices
+) -> None:
+    code, said = publishing.deploy("release")
+    assert code == 1
+    for part in ("images", "packages", "wheel"):
+        assert f"(part {part})" in said
+    assert services.gitlab.releases == {}
+    assert moving_tag(services) is None
+    for part in ("images", "packages", "wheel", "release"):
+        code, said = publishing.deploy(part)
+        assert code == 0, said
+    assert services.published() == declared(publishing, services)
+
+
+@pytest.mark.parametrize("service", ["registry", "index", "gitlab"])
+def test_a_service_that_answers_500_twice_is_asked_again(
+    publishing: Job, services: LocalServices, service: str
+) -> None:
+    getattr(services, service).fail_next(2)
+    code, said = publishing.deploy()
+    assert code == 0, said
+    # One call of skopeo may take both.
+    assert f"attempt 2 of {ATTEMPTS} follows" in said
+    assert_no_secret(said, services)
+    assert services.published() == declared(publishing, services)
+
+
+@pytest.mark.parametrize(
+    ("variable", "part"),
+    [
+        ("CI_REGISTRY_PASSWORD", "images"),
+        ("CI_JOB_TOKEN", "packages"),
+        ("TWINE_PASSWORD", "wheel"),
+    ],
+)
+def test_a_wrong_password_is_not_tried_again_and_names_its_variable(
+    publishing: Job, services: LocalServices, variable: str, part: str
+) -> None:
+    publishing.set(variable, "not-the-password")
+    code, said = publishing.deploy(part)
+    assert code == 1
+    assert "access was refused" in said
+    assert f"{variable}: is it set in this job" in said
+    assert "attempt" not in said
+    assert "not-the-password" not in said
+    assert_no_secret(said, services)
+    assert services.published() == PublishedNames.nothing()
+
+
+def test_other_bytes_under_a_published_version_are_refused_by_both_hashes(
+    publishing: Job, services: LocalServices, factory: Factory
+) -> None:
+    assert publishing.deploy()[0] == 0
+    before = services.package_files()
+    (tarball,) = (name for name in before if name.endswith("x86_64.tar.gz"))
+
+    shutil.rmtree(publishing.dist)
+    factory.make(publishing.dist, epoch=EPOCH + 60)
+    sign(publishing.dist, services)
+    code, said = publishing.deploy()
+    assert code == 1
+    ours = sha256_of(publishing.dist / DEFAULT_RELEASE / Path(tarball).name)
+    assert ours != before[tarball]
+    assert f"{tarball}: expected to publish SHA-256 {ours}, got SHA-256 {before[tarball]}" in said
+    assert "cut a new version" in said
+    assert services.package_files() == before
+    assert services.published() == declared(publishing, services)
+
+
+def test_another_image_under_a_published_version_is_refused_by_both_ids(
+    publishing: Job, services: LocalServices, images: Images
+) -> None:
+    assert publishing.deploy("images")[0] == 0
+    (image,) = publishing.plan().images
+    before = services.image_digests()
+    published = images.client.images.get(f"{images.name}:{image.tags[0]}").id
+    other = images.make(image, content="two")
+    code, said = publishing.deploy()
+    assert code == 1
+    assert f"expected to publish {other}, got {published}" in said
+    assert services.image_digests() == before
+    # It was found before anything else was published.
+    assert services.package_files() == {}
+
+
+def test_an_image_of_another_commit_is_not_taken(
+    publishing: Job, services: LocalServices, images: Images, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (image,) = publishing.plan().images
+    images.make(image, commit="f" * 40)
+    with open_registry(RegistryVariables.read(services.variables)) as registry:
+        publisher = ImagePublisher(images.client, registry, publishing.plan(), COMMIT)
+        (item,) = publisher.survey()
+        assert (item.digest, item.there) == (None, False)
+        assert f"revision: expected {COMMIT}, got {'f' * 40}" in capfd.readouterr().out
+
+        # Nor is what somebody has published from another one.
+        images.push(services, image.tags[0])
+        with pytest.raises(DifferentBytesError, match=f"expected to publish an image.*{COMMIT}"):
+            publisher.survey()
+
+
+def test_a_file_that_is_not_declared_is_named(publishing: Job, services: LocalServices) -> None:
+    (publishing.dist.parent / "stray").write_text("of somebody")
+    with open_project(ProjectVariables.read(services.variables)) as project:
+        project.generic_packages.upload(
+            package_name="tritonserver-jax-python",
+            package_version=__version__,
+            file_name="stray",
+            path=publishing.dist.parent / "stray",
+        )
+    code, said = publishing.deploy("packages")
+    assert code == 1
+    assert "expected only the files of" in said
+    assert "got stray as well; delete what does not belong there" in said
+    assert len(services.gitlab.uploads) == 1
+
+
+def test_moving_tags_stay_with_a_newer_version(
+    publishing: Job, services: LocalServices, images: Images
+) -> None:
+    (image,) = publishing.plan().images
+    newer = "99.0.0"
+    images.make(image, version=newer, content="newer")
+    repository = services.variables["CI_REGISTRY_IMAGE"]
+    images.push(services, f"{newer}-triton{DEFAULT_RELEASE}", image.tags[1])
+    before = moving_tag(services)
+    code, said = publishing.deploy()
+    assert code == 0, said
+    assert f"{repository}:{DEFAULT_RELEASE}: stays at {newer}, which is newer" in said
+    assert moving_tag(services) == before
+    assert moving_tag(services, image.tags[0]) not in (None, before)
