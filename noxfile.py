@@ -208,6 +208,16 @@ def rollback(session: nox.Session) -> None:
     session.run("python", "-m", "ci.deploy.rollback", *session.posargs)
 
 
+@nox.session
+def services(session: nox.Session) -> None:
+    """Run a registry, an index and a stand-in of GitLab's API to publish to, until Ctrl-C.
+
+    It prints the variables that `deploy`, `post-deploy` and `rollback` need.
+    """
+    install(session, "deploy", "services")
+    session.run("python", "-m", "ci.local_services", *session.posargs)
+
+
 @nox.session(name="cut-version")
 def cut_version(session: nox.Session) -> None:
     """Cut a version: `-- 0.2.0` changes what names it, runs the checks, commits and tags."""

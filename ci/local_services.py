@@ -3,7 +3,7 @@
 
 `local_services` starts a real container registry (Debian's ``docker-registry``) and a real package
 index (pypiserver), both with passwords, and the stand-in of GitLab's API (`ci.gitlab_stand_in`).
-``python -m ci.local_services`` keeps them running until Ctrl-C, and prints the variables that make
+``./ci/nox -s services`` keeps them running until Ctrl-C, and prints the variables that make
 ``./ci/nox -s deploy`` publish to them.
 """
 
@@ -305,7 +305,7 @@ def local_services(directory: Path) -> Iterator[LocalServices]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Keep the services until a signal ends them; print the variables first."""
-    parser = argparse.ArgumentParser(prog="python -m ci.local_services", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./ci/nox -s services --", description=__doc__)
     parser.add_argument("--directory", type=Path, help="default: one that goes away afterwards")
     options = parser.parse_args(arguments)
     ended = threading.Event()

@@ -77,6 +77,11 @@ class Form:
     unset: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
 
+    @property
+    def protected(self) -> bool:
+        """Whether its jobs get protected variables: where to publish, and how to sign."""
+        return self.variables["CI_COMMIT_REF_PROTECTED"] == "true"
+
 
 MERGE_REQUEST: Final = Form(
     "merge-request",
@@ -185,12 +190,12 @@ def run_form(
     Raises:
         PipelineError: A job failed.
     """
-    make = make_release_checkout if "CI_COMMIT_TAG" in form.variables else make_checkout
+    make = make_release_checkout if form.protected else make_checkout
     checkout = make(SCRATCH / form.name)
     runner = LocalRunner(
         program,
         checkout,
-        {**job_variables(releases, services), **form.variables},
+        {**job_variables(releases, services if form.protected else None), **form.variables},
         unset=form.unset,
         containers=container,
         concurrency=len(os.sched_getaffinity(0)),

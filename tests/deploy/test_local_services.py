@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from ci.deploy.plan import ArtifactFolder
 from ci.deploy.project import open_project
 from ci.deploy.variables import IndexVariables, ProjectVariables
 from ci.local_services import LocalServices, local_services
+from ci.process import ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -122,3 +127,26 @@ def test_what_fails_on_demand_fails_so_often_and_no_more(shared: LocalServices) 
     shared.registry.fail_next(2, 503)
     assert [requests.get(url, timeout=10).status_code for _ in range(3)] == [503, 503, 401]
     assert shared.registry.failures_left == 0
+
+
+def test_the_command_prints_the_variables_and_ends_with_everything_that_it_started(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-u", "-m", "ci.local_services", "--directory", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        given = {}
+        for line in process.stdout:
+            if line.startswith("#"):
+                break
+            name, _, value = line.removeprefix("export ").partition("=")
+            given[name] = shlex.split(value)[0]
+        url = f"http://{given['CI_REGISTRY']}/v2/"
+        auth = (given["CI_REGISTRY_USER"], given["CI_REGISTRY_PASSWORD"])
+        assert requests.get(url, timeout=10, auth=auth).status_code == 200
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, timeout=10)
+    programs = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(tmp_path) not in programs.stdout

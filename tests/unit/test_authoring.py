@@ -269,6 +269,7 @@ def test_a_checkpoint_is_a_model_that_lists_its_parameters(tmp_path: Path, kind:
     report_of(tmp_path / "m")
     code = (version / "model.py").read_text(encoding="utf-8")
     assert "#   dense.w: float32[4, 3]" in code
+    assert all(len(line) <= 100 for line in code.splitlines())
     assert (version / f"params.{kind}").exists()
 
 

@@ -381,7 +381,8 @@ BACKEND = 'backend: "jax"\n'
         ("version_policy { specific { versions: 7 } }", "config", "asks for the versions 7", ""),
         ("input { name: 'x' dims: 0 }", "config", "expected sizes > 0, or -1", "batch dimension"),
         ("max_batchsize: 3", "config", "has no field max_batchsize", "mean max_batch_size?"),
-        ('backend: "onnxruntime"', "config", "is not for this backend", '"jax"'),
+        ('backend: "jaxx"', "config", "is not for this backend", '"jax"'),
+        ('name: "m" # backend:', "config", "has no backend", '"jax"'),
     ],
 )  # fmt: skip
 def test_a_configuration_that_contradicts_the_model(
@@ -409,6 +410,16 @@ def test_a_configuration_that_says_all_and_agrees(tmp_path: Path) -> None:
     report = look(tmp_path, LINEAR, params=PARAMS, config=config)
     assert bad(report) == []
     assert sorted(one.rows or 0 for one in report.programs) == [1, 4, 8]
+
+
+@pytest.mark.parametrize(
+    "config", ['backend: "onnxruntime"', 'platform: "ensemble"', 'backend: "python"']
+)
+def test_a_model_of_another_backend_is_left_to_it(tmp_path: Path, config: str) -> None:
+    report = look(tmp_path, LINEAR, config=config)
+    (finding,) = report.findings
+    assert finding.status is Status.NOTE
+    assert "and is not looked at" in finding.detail
 
 
 def test_a_smaller_batch_is_the_operators_choice(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def wheel(
     with zipfile.ZipFile(path, "w") as archive:
         for member, text in members.items():
             entry = zipfile.ZipInfo(member)
-            entry.external_attr = (0o755 if "/scripts/" in member else 0o644) << 16
+            entry.external_attr = (0o100755 if "/scripts/" in member else 0o100644) << 16
             archive.writestr(entry, text)
     return path
 

@@ -119,8 +119,9 @@ def checkpoint_code(
         ],
         [
             f"def predict(params, {_arguments(inputs)}):",
-            f'{_INDENT}"""Compute the outputs, by name. {_rows(max_batch_size)}',
+            f'{_INDENT}"""Compute the outputs, by name.',
             "",
+            f"{_INDENT}{_rows(max_batch_size)}",
             f"{_INDENT}Now it gives back its inputs. Put your network there, such as",
             f'{_INDENT}`Network().apply({{"params": params}}, {inputs[0].name})` of flax linen.',
             f'{_INDENT}"""',
@@ -233,8 +234,9 @@ def object_code(
         load,
         [
             f"def predict(params, {arguments}):",
-            f'{_INDENT}"""Compute the outputs, by name. {_rows(max_batch_size)}',
+            f'{_INDENT}"""Compute the outputs, by name.',
             "",
+            f"{_INDENT}{_rows(max_batch_size)}",
             f"{_INDENT}{where}",
             f'{_INDENT}"""',
             *_named_outputs(call, returns),

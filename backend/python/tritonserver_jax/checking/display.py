@@ -48,6 +48,7 @@ def show_programs(report: ModelReport, console: Console) -> None:
         f"{compiling:.2f} s, loaded in {report.load_seconds or 0:.2f} s; parameters "
         f"{in_words(report.parameter_bytes)}, whole process {in_words(report.peak_bytes)}",
         highlight=False,
+        soft_wrap=True,
     )
 
 

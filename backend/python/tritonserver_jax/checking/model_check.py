@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import math
 import resource
 import time
@@ -119,17 +120,26 @@ def _read_config(report: ModelReport, directory: Path) -> dict[str, Any]:
             )
         config["backend"] = BACKEND
     if config["backend"] != BACKEND:
-        given = f'has backend: "{config["backend"]}"' if config["backend"] else "has no backend"
-        if config["platform"]:
-            given += f' and platform: "{config["platform"]}"'
-        _refuse(
-            report,
-            "config",
-            f"{path} {given}, so that it is not for this backend",
-            f'write backend: "{BACKEND}", or leave the model out with --model',
-        )
+        _not_ours(report, path, config)
     report.findings += rules.against_triton(config, directory, find_versions(directory))
     return config
+
+
+def _not_ours(report: ModelReport, path: Path, config: Mapping[str, Any]) -> None:
+    """Leave a model to its own backend, unless it may well be meant for this one."""
+    other = config["backend"] or config["platform"]
+    if other and not difflib.get_close_matches(other, [BACKEND], n=1):
+        report.findings.append(
+            Finding("config", Status.NOTE, f"it is for {other}, and is not looked at")
+        )
+        raise _RefusedError
+    has = f'backend: "{other}"' if other else "no backend"
+    _refuse(
+        report,
+        "config",
+        f"{path} has {has}, so that it is not for this backend",
+        f'write backend: "{BACKEND}"',
+    )
 
 
 def _package(directory: Path, version: int) -> Path:
