@@ -29,10 +29,8 @@ __all__ = ["CHECKS", "DERIVED", "CutError", "check_cut", "cut"]
 #: What writes files that have the version in them; each is a program of its own, because this one
 #: has read the version already.
 DERIVED: Final = (
-    ("-m", "ci.chart_files"),
+    ("-m", "ci.lint", "--fix", "--agreement"),
     ("-m", "ci.chart", "manifests"),
-    ("-m", "ci.image_plan"),
-    ("-m", "ci.docs"),
 )
 #: What has to pass on the commit that is tagged. The pipeline of the tag runs everything.
 CHECKS: Final = (

@@ -23,7 +23,7 @@ from ci.process import ROOT, capture
 from tritonserver_jax import __version__
 from tritonserver_jax.artifacts.descriptions import PREDICATE, STATEMENT
 
-__all__ = ["BUILD_TYPE", "LOCAL_BUILDER", "make_statement", "source_commit"]
+__all__ = ["BUILD_TYPE", "LOCAL_BUILDER", "MODIFIED", "make_statement", "source_commit"]
 
 #: What the parameters of the build mean: docs/verify.md says it for people.
 BUILD_TYPE: Final = "urn:tritonserver-jax:build:1"
@@ -34,13 +34,17 @@ LOCAL_BUILDER: Final = "urn:tritonserver-jax:builder:local"
 INPUTS: Final = ("pyproject.toml", "releases.toml", "uv.lock")
 
 
+#: How a commit is marked when the checkout has other changes.
+MODIFIED: Final = "-modified"
+
+
 def source_commit() -> str | None:
     """Return the commit that is built, marked when the checkout has other changes."""
     commit = capture(["git", "rev-parse", "HEAD"], cwd=ROOT)
     if commit is None:
         return None
     changes = capture(["git", "status", "--porcelain", "--untracked-files=no"], cwd=ROOT)
-    return f"{commit}-modified" if changes else commit
+    return f"{commit}{MODIFIED}" if changes else commit
 
 
 def make_statement(
@@ -93,7 +97,7 @@ def _source(commit: str | None, variables: Mapping[str, str]) -> list[dict[str, 
     """The source: which commit of which repository."""
     if commit is None:  # an unpacked sdist: the files below have to do
         return []
-    plain = commit.removesuffix("-modified")
+    plain = commit.removesuffix(MODIFIED)
     source: dict[str, object] = {"name": "source"}
     # Not CI_REPOSITORY_URL, nor git's own URL: both may hold a token or a path of the machine.
     if project := variables.get("CI_PROJECT_URL"):

@@ -9,21 +9,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from ci.changelog import CHANGELOG, UNRELEASED, ChangelogError, section
 from ci.deploy.errors import DeployError
 from ci.deploy.plan import ArtifactFolder, Plan
 from ci.deploy.variables import PUBLIC_KEY_FILE
+from ci.provenance import MODIFIED
 from ci.selection import RELEASES
 from tritonserver_jax.artifacts import Report, VerificationError, layout, verify_directory
 from tritonserver_jax.artifacts.archives import read_tar
 from tritonserver_jax.artifacts.checksums import sha256_of
 
 __all__ = ["check_everything"]
-
-#: How `ci.provenance.source_commit` marks a checkout with changes.
-MODIFIED: Final = "-modified"
 
 
 def check_everything(

@@ -34,17 +34,18 @@ _AnyPanel = timeseries.Panel | stat.Panel | heatmap.Panel
 
 def _variables() -> Iterator[grafana.DatasourceVariable | grafana.QueryVariable]:
     yield grafana.DatasourceVariable("datasource").label("Prometheus").type("prometheus")
-    for name, (label, query) in VARIABLES.items():
+    for one in VARIABLES:
+        check_names(f"variable {one.name}", one.query)
         yield (
-            grafana.QueryVariable(name)
-            .label(label)
-            .query(query)
+            grafana.QueryVariable(one.name)
+            .label(one.label)
+            .query(one.query)
             .datasource(_SOURCE)
             .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
             .sort(models.VariableSort.ALPHABETICAL_ASC)
             .multi(True)
             .include_all(True)
-            .all_value(".+")
+            .all_value(one.every)
             .current(models.VariableOption(selected=True, text="All", value="$__all"))
         )
 
@@ -54,7 +55,7 @@ def _drawn(panel: Panel) -> _AnyPanel:
         last = options.ReduceDataOptions().calcs(["lastNotNull"])
         return stat.Panel().reduce_options(last).graph_mode(choices.BigValueGraphMode.AREA)
     if panel.kind == "heatmap":
-        return heatmap.Panel().calculate(False)
+        return heatmap.Panel().calculate(False).show_tooltip()
     drawn = (
         timeseries.Panel()
         .line_width(1)

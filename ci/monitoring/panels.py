@@ -13,22 +13,41 @@ from ci.monitoring.alerts import SERVER_JOBS
 from ci.monitoring.metrics import GPU
 from ci.monitoring.thresholds import THRESHOLDS
 
-__all__ = ["ROWS", "VARIABLES", "Panel", "Query", "Row"]
+__all__ = ["ROWS", "VARIABLES", "Panel", "Query", "Row", "Variable"]
 
-#: The variables of the dashboard, and which values each offers.
-VARIABLES: Final = {
-    "job": ("Job", f'label_values(up{{job=~"{SERVER_JOBS}"}}, job)'),
-    "instance": ("Server", 'label_values(up{job=~"$job"}, instance)'),
-    "model": (
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable of the dashboard.
+
+    Attributes:
+        name: In expressions, after a dollar.
+        label: For people.
+        query: Which values it offers.
+        every: The regular expression that it stands for when all values are chosen.
+    """
+
+    name: str
+    label: str
+    query: str
+    every: str = ".+"
+
+
+VARIABLES: Final = (
+    Variable("job", "Job", f'label_values(up{{job=~"{SERVER_JOBS}"}}, job)', SERVER_JOBS),
+    Variable("instance", "Server", 'label_values(up{job=~"$job"}, instance)'),
+    Variable(
+        "model",
         "Model",
         'label_values(jax_predict_calls{job=~"$job", instance=~"$instance"}, model)',
     ),
-    "version": (
+    Variable(
+        "version",
         "Version",
         'label_values(jax_predict_calls{job=~"$job", instance=~"$instance", model=~"$model"}, '
         "version)",
     ),
-}
+)
 
 _SERVER: Final = 'job=~"$job", instance=~"$instance"'
 _MODEL: Final = f'{_SERVER}, model=~"$model", version=~"$version"'

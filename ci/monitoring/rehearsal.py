@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from ci.monitoring.alerts import SERVER_JOBS, alerts
+from ci.monitoring.alerts import alerts
 from ci.monitoring.dashboard import shown_panels
 from ci.monitoring.files import DASHBOARD
+from ci.monitoring.panels import VARIABLES
 from ci.monitoring.prometheus import Prometheus, QueryError
 from ci.monitoring.records import records
 from ci.monitoring.site import WINDOW
@@ -68,9 +69,8 @@ class Observed:
 
 def filled_in(expression: str) -> str:
     """Return an expression of the dashboard with its variables set: everything that they offer."""
-    expression = expression.replace('"$job"', f'"{SERVER_JOBS}"')
-    for variable in ("instance", "model", "version"):
-        expression = expression.replace(f'"${variable}"', '".+"')
+    for variable in VARIABLES:
+        expression = expression.replace(f'"${variable.name}"', f'"{variable.every}"')
     return expression.replace("$__rate_interval", WINDOW)
 
 

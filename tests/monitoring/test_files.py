@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from ci.monitoring import files, metrics
-from ci.monitoring.alerts import CLIENT_CODES, SERVER_CODES, alerts
+from ci.monitoring.alerts import CLIENT_CODES, SERVER_CODES, SERVER_JOBS, alerts
 from ci.monitoring.dashboard import UID, shown_panels
 from ci.monitoring.files import DASHBOARD, FOLDER, RULES
 from ci.monitoring.metrics import CODES, MetricError, check_names, names_in, own_metrics
-from ci.monitoring.panels import ROWS
+from ci.monitoring.panels import ROWS, VARIABLES
 from ci.monitoring.records import records
 from ci.monitoring.rules import rules_document
 from ci.monitoring.thresholds import THRESHOLDS
@@ -100,7 +100,9 @@ def test_the_dashboard_stands_on_its_own() -> None:
             assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
             assert panel["description"]
     variables = {one["name"]: one for one in content["templating"]["list"]}
-    assert list(variables) == ["datasource", "job", "instance", "model", "version"]
+    assert list(variables) == ["datasource", *(one.name for one in VARIABLES)]
+    # Other jobs have targets too, which are no servers.
+    assert variables["job"]["allValue"] == SERVER_JOBS
     used = set(re.findall(r"\$\{?(\w+)", json.dumps(content["panels"])))
     assert used <= {*variables, "__rate_interval"}
     assert "id" not in content or content["id"] is None
