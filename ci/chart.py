@@ -69,7 +69,7 @@ _HELMS: Final = re.compile(
 )
 
 #: What a registry says of a version that it does not have.
-_NOT_THERE: Final = ("not found", "manifest unknown", "name unknown", "does not exist")
+_NOT_THERE: Final = (": not found", "manifest unknown", "name unknown")
 
 
 class ChartError(RuntimeError):

@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from ci.derived import outdated_files, write_or_check
 from ci.image_plan import variants
-from ci.monitoring.files import DASHBOARD, RULES
 from ci.process import ROOT
 from tritonserver_jax import __version__
 from tritonserver_jax.releases import load_catalog
@@ -29,6 +28,8 @@ __all__ = ["CHART", "outdated", "value_table"]
 
 CHART: Final = ROOT / "packaging" / "helm" / "tritonserver-jax"
 SCHEMA: Final = CHART / "values.schema.json"
+# Where ci.monitoring leaves them. It is not imported: who publishes a chart needs no Grafana SDK.
+MONITORING: Final = ROOT / "packaging" / "monitoring"
 
 _WIDTH: Final = 100
 _VALUES_HEAD: Final = """\
@@ -107,8 +108,8 @@ def releases_text() -> str:
     return f"{{\n{lines}\n}}\n"
 
 
-def _copy(path: Path) -> Callable[[], str]:
-    return lambda: path.read_text(encoding="utf-8")
+def _copy(name: str) -> Callable[[], str]:
+    return lambda: (MONITORING / name).read_text(encoding="utf-8")
 
 
 FILES: Final[Mapping[Path, Callable[[], str]]] = {
@@ -116,8 +117,8 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
     SCHEMA: schema_text,
     CHART / "values.yaml": values_text,
     CHART / "files" / "releases.json": releases_text,
-    CHART / "files" / "rules.yml": _copy(RULES),
-    CHART / "files" / "dashboard.json": _copy(DASHBOARD),
+    CHART / "files" / "rules.yml": _copy("rules.yml"),
+    CHART / "files" / "dashboard.json": _copy("dashboard.json"),
 }
 
 
