@@ -36,7 +36,6 @@ from ci.gitlab_ci_local import (
     STATE,
     Containers,
     LocalRunner,
-    PipelineRun,
     RunnerError,
     install_runner,
 )
@@ -103,7 +102,12 @@ TAG: Final = Form(
         "CI_COMMIT_TAG": f"v{__version__}",
     },
     unset=("CI_COMMIT_BRANCH",),
-    left_out=frozenset({"core", "definition", "lint", "native", "packaging", "unit"}),
+    left_out=frozenset(
+        {
+            *("chart", "core", "definition", "lint", "native", "packaging", "publishing", "unit"),
+            *(f"{kind}-{DEFAULT_RELEASE}" for kind in ("guides", "integration", "monitoring")),
+        }
+    ),
 )
 FORMS: Final = (MERGE_REQUEST, TAG)
 
@@ -176,7 +180,7 @@ def run_form(
     *,
     program: Path,
     everything: bool = False,
-) -> tuple[LocalRunner, PipelineRun]:
+) -> LocalRunner:
     """Run one form of the pipeline.
 
     Args:
@@ -186,6 +190,9 @@ def run_form(
         services: Where to publish.
         program: gitlab-ci-local.
         everything: Whether to run what the other form ran, too.
+
+    Returns:
+        What ran it, with what its jobs handed on.
 
     Raises:
         PipelineError: A job failed.
@@ -216,7 +223,7 @@ def run_form(
     for secret in services.secrets:
         if secret in outcome.output:
             raise PipelineError(f"{form.name}: a password is in the log of a job")
-    return runner, outcome
+    return runner
 
 
 def check_published(runner: LocalRunner, services: LocalServices) -> int:
@@ -257,9 +264,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         program = install_runner()
         with prepared(releases) as (container, services):
             for form in forms:
-                everything = options.everything or len(forms) == 1
-                runner, _ = run_form(
-                    form, releases, container, services, program=program, everything=everything
+                runner = run_form(
+                    form,
+                    releases,
+                    container,
+                    services,
+                    program=program,
+                    everything=options.everything,
                 )
                 if form is TAG:
                     count = check_published(runner, services)

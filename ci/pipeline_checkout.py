@@ -90,7 +90,8 @@ def make_release_checkout(directory: Path, source: Path = ROOT) -> Path:
         cut(tag[1:], root=author, checks=())
     run(["git", "push", "--quiet", "--atomic", "origin", "main", tag], cwd=author)
     shutil.rmtree(directory, ignore_errors=True)
-    run(["git", "clone", "--quiet", "--branch", tag, remote, directory], cwd=author)
+    quiet = ["-c", "advice.detachedHead=false"]
+    run(["git", *quiet, "clone", "--quiet", "--branch", tag, remote, directory], cwd=author)
     _name(directory)
     return directory
 

@@ -95,8 +95,8 @@ def _lines_of(release: Release, catalog: Catalog) -> list[str]:
         more = ["  variables:", '    INTEGRATION_MARKS: ""'] if default else []
         lines += _test_job("integration", release, more)
         if default:
-            lines += _test_job("contract", release)
-            lines += _test_job("image", release)
+            for kind in ("contract", "image", "monitoring", "guides"):
+                lines += _test_job(kind, release)
             optional = ["  rules:", f"    - if: {_rule(release, catalog)}"]
             optional += ["      when: manual", "      allow_failure: true"]
             lines += _test_job("gpu", release, optional)
