@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -32,23 +32,6 @@ _DOCS: Final = "docs"
 _LINK: Final = re.compile(r"(?<=\]\()(?P<target>[^)\s]+)(?=\))")
 _FENCE: Final = re.compile(r"^ *```.*?^ *```[ \t]*$", re.MULTILINE | re.DOTALL)
 _REFERENCE: Final = "main"
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave out of the order of pages what is not written yet."""
-    config.nav = _existing(config.nav or [])
-    return config
-
-
-def _existing(entries: list[Any]) -> list[Any]:
-    found = []
-    for entry in entries:
-        ((title, target),) = entry.items()
-        if isinstance(target, list):
-            found.append({title: _existing(target)})
-        elif target in PAGES or (ROOT / _DOCS / target).is_file():
-            found.append(entry)
-    return found
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:

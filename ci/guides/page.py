@@ -44,6 +44,7 @@ _ADDRESS: Final = re.compile(
 _INSTALLS: Final = re.compile(r"tritonserver-jax install\b.*--backends")
 _TARBALL: Final = re.compile(r"tritonserver-jax-\S+\.tar\.gz")
 _SERVES: Final = re.compile(r"(?:tritonserver-jax serve|tritonserver) (?!--help)")
+_SERVING: Final = "end it with Ctrl-C"
 _ANYTHING: Final = "..."
 _DECOUPLED: Final = "model_transaction_policy { decoupled: true }\n"
 
@@ -319,7 +320,8 @@ class _Served:
         self._block = block
         self._line = line
         self._said = ""
-        self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8")  # noqa: SIM115 closed below
+        # Appending, so that reading here does not move where the server writes.
+        self._log = tempfile.TemporaryFile(mode="a+", encoding="utf-8")  # noqa: SIM115 closed below
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         words = shlex.split(line, comments=True)
@@ -331,10 +333,9 @@ class _Served:
             words[0] = str(place.server / "bin" / "tritonserver")
             options += [f"--backend-directory={backends}", f"--http-address={HOST}"]
             options += [f"--grpc-address={HOST}"]
-            self._end = signal.SIGTERM
         else:
             options += [f"--backends={backends}"]
-            self._end = signal.SIGINT
+        self._says_so = words[0] == "tritonserver-jax"
         at = words.index("--") if "--" in words else len(words)
         self._command = [*words[:at], *options, *words[at:]]
 
@@ -351,20 +352,27 @@ class _Served:
             executable=shutil.which(self._command[0], path=variables["PATH"]),
         )
         deadline = time.monotonic() + _READY_SECONDS
-        while not _answers(f"http://{HOST}:{self.ports[8000]}/v2/health/ready"):
+        while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 state = "ended" if self._process.poll() is not None else "was not ready"
                 self.stop(quietly=True)
                 raise GuideError(f"{self._block.where}: {self._line} {state}:\n{self._said}")
             time.sleep(0.1)
 
+    def _is_ready(self) -> bool:
+        if self._says_so:
+            # To a person, some moments after the server does.
+            self._log.seek(0)
+            return _SERVING in self._log.read()
+        return _answers(f"http://{HOST}:{self.ports[8000]}/v2/health/ready")
+
     def stop(self, *, quietly: bool) -> None:
-        """End it as a person does, and see that it ends well."""
+        """End it, and see that it ends well."""
         process = self._process
         assert process is not None  # noqa: S101  it was started
         code: int | None = None
         with contextlib.suppress(ProcessLookupError):
-            process.send_signal(self._end)
+            process.terminate()  # not SIGINT: a job in the background ignores that
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = process.wait(_STOP_SECONDS)
         with contextlib.suppress(ProcessLookupError):
