@@ -101,7 +101,7 @@ def test_what_is_written_twice_and_differs_stops_the_first_job(runner: LocalRunn
 
 
 def test_a_broken_test_stops_its_job(runner: LocalRunner) -> None:
-    broken = runner.checkout / "tests" / "unit" / "test_broken.py"
+    broken = runner.checkout / "tests" / "artifacts" / "test_broken.py"
     broken.write_text("def test_that_is_broken() -> None:\n    assert 1 + 1 == 3\n")
     # A job gets the files that git knows.
     run(["git", "add", "--intent-to-add", broken], cwd=runner.checkout)
@@ -109,14 +109,17 @@ def test_a_broken_test_stops_its_job(runner: LocalRunner) -> None:
     only = {"PYTEST_ADDOPTS": "--ignore-glob=*/test_[!b]*.py -k test_that_is_broken"}
     try:
         job = the_only(
-            dataclasses.replace(runner, variables={**runner.variables, **only}).run(["unit"])
+            dataclasses.replace(runner, variables={**runner.variables, **only}).run(["packaging"])
         )
     finally:
         run(["git", "rm", "--quiet", "--cached", broken], cwd=runner.checkout)
         broken.unlink()
     assert job.failed
-    assert "FAILED tests/unit/test_broken.py::test_that_is_broken - assert (1 + 1) == 3" in job.log
-    report = runner.artifacts("unit") / "build" / "reports" / "unit.xml"
+    assert (
+        "FAILED tests/artifacts/test_broken.py::test_that_is_broken - assert (1 + 1) == 3"
+        in job.log
+    )
+    report = runner.artifacts("packaging") / "build" / "reports" / "packaging.xml"
     assert 'failures="1"' in report.read_text(encoding="utf-8")
 
 
