@@ -7,6 +7,7 @@ Both write GitLab's format themselves. A finding fails no job here; the checks o
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,14 @@ def _findings(command: Sequence[str | Path]) -> list[dict[str, Any]]:
     """Run a tool that prints findings as JSON; its status only says whether there are any."""
     words = [str(word) for word in command]
     done = subprocess.run(
-        words, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        words,
+        cwd=ROOT,
+        # ruff writes paths as seen from there.
+        env={**os.environ, "CI_PROJECT_DIR": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     try:
         found = json.loads(done.stdout)
