@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tritonserver_jax.tuning.curve import Curve
+from tritonserver_jax.tuning.pictures import load_pyplot, save, style
 
 __all__ = ["draw_curve", "show_curve"]
 
@@ -56,12 +56,9 @@ def draw_curve(curve: Curve, path: Path, title: str) -> bool:
     Returns:
         Whether it was drawn.
     """
-    try:
-        mpl: Any = importlib.import_module("matplotlib")
-    except ImportError:
+    plt = load_pyplot()
+    if plt is None:
         return False
-    mpl.use("Agg")
-    plt: Any = importlib.import_module("matplotlib.pyplot")
     loads = [point.concurrency for point in curve.points]
     # One step apart, whatever the numbers: loads are chosen in factors, and few.
     places = list(range(len(loads)))
@@ -91,11 +88,7 @@ def draw_curve(curve: Curve, path: Path, title: str) -> bool:
         axes.set_xlim(-0.45, places[-1] + 0.35)
         axes.set_ylim(0, top * 1.12)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        style(axes, grid="y")
     figure.suptitle(title, fontsize=11)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=140)
-    plt.close(figure)
+    save(plt, figure, path)
     return True

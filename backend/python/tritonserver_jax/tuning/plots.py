@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from tritonserver_jax.tuning.pictures import load_pyplot, save, style
 from tritonserver_jax.tuning.search import Result, Trial
 
 __all__ = ["draw", "text_plot"]
@@ -60,12 +60,9 @@ def draw(result: Result, path: Path, title: str) -> bool:
     Returns:
         Whether it was drawn.
     """
-    try:
-        mpl: Any = importlib.import_module("matplotlib")
-    except ImportError:
+    plt = load_pyplot()
+    if plt is None:
         return False
-    mpl.use("Agg")
-    plt: Any = importlib.import_module("matplotlib.pyplot")
     styles = {
         "tried": ("o", "#bbbbbb", 28),
         "finalist": ("o", "", 46),
@@ -93,12 +90,8 @@ def draw(result: Result, path: Path, title: str) -> bool:
     axes.set_xlabel("throughput, inferences per second (to the right is better)")
     axes.set_ylabel("p99 of the latency, ms (down is better)")
     axes.set_title(title, fontsize=11)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    style(axes)
     axes.margins(0.1)
     figure.legend(loc="outside lower left", frameon=False, fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=140)
-    plt.close(figure)
+    save(plt, figure, path)
     return True
