@@ -107,3 +107,14 @@ def load_model(request: str, observe: Observe) -> object:
         default_max_batch_size=spec["default_max_batch_size"],
         observe=observe,
     )
+
+
+def forget_unloaded_models() -> None:
+    """Give up now what models held that are unloaded, or that failed to load.
+
+    Code and its globals, compiled programs and tracebacks refer to one another in circles, which
+    only the garbage collector finds. Left to itself it may come after ten reloads: of a model with
+    a large table in its globals, the memory would hold ten. The time grows with what loaded models
+    hold, without what JAX holds (`_freeze_what_was_imported`).
+    """
+    gc.collect()

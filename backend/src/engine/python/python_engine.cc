@@ -30,10 +30,15 @@ class PythonEngine : public Engine {
 
   Status LoadModel(const ModelSpec& spec, ModelObserver* observer,
                    std::unique_ptr<Model>* model) override {
-    return CatchStatus([&] {
+    Status status = CatchStatus([&] {
       const Gil gil;
       *model = std::make_unique<PythonModel>(runtime_.get(), spec, observer);
     });
+    if (!status.ok()) {
+      const Gil gil;
+      ForgetUnloadedModels(runtime_.get());
+    }
+    return status;
   }
 
  private:

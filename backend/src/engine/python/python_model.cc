@@ -103,6 +103,10 @@ void Ignore(PyObject* result) {
 
 }  // namespace
 
+void ForgetUnloadedModels(PyObject* runtime) {
+  Ignore(PyObject_CallMethod(runtime, "forget_unloaded_models", nullptr));
+}
+
 PythonInstance::PythonInstance(PyRef instance, const ModelDescription& model)
     : instance_(std::move(instance)), model_(model) {
   device_ = Text(Attribute(instance_, "device_name").get());
@@ -257,7 +261,8 @@ void PythonInstance::Finish() {
   plan_ = nullptr;
 }
 
-PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver* observer) {
+PythonModel::PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver* observer)
+    : runtime_(runtime) {
   const nlohmann::json request = {
       {"name", spec.name},
       {"version", spec.version},
@@ -283,6 +288,7 @@ PythonModel::~PythonModel() {
   const Gil gil;
   Ignore(PyObject_CallMethod(model_.get(), "close", nullptr));
   model_.reset();
+  ForgetUnloadedModels(runtime_);
 }
 
 Status PythonModel::CreateInstance(const InstanceSpec& spec, std::unique_ptr<Instance>* instance) {

@@ -60,9 +60,13 @@ class PythonInstance : public Instance {
   PythonOutputs outputs_;
 };
 
+// Frees what models held that are unloaded or failed to load. `runtime` is the module
+// tritonserver_jax.runtime.entry. Needs the GIL.
+void ForgetUnloadedModels(PyObject* runtime);
+
 class PythonModel : public Model {
  public:
-  // `runtime` is the module tritonserver_jax.runtime.entry. Needs the GIL.
+  // `runtime` is the module tritonserver_jax.runtime.entry, and outlives the model. Needs the GIL.
   PythonModel(PyObject* runtime, const ModelSpec& spec, ModelObserver* observer);
   ~PythonModel() override;
 
@@ -70,6 +74,7 @@ class PythonModel : public Model {
   Status CreateInstance(const InstanceSpec& spec, std::unique_ptr<Instance>* instance) override;
 
  private:
+  PyObject* const runtime_;
   PyRef model_;
   ModelDescription description_;
 };
