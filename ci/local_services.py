@@ -16,7 +16,6 @@ import shlex
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -42,8 +41,11 @@ from ci.deploy.variables import PUBLIC_KEY_FILE
 from ci.faulty_gate import FaultyGate, faulty_gate
 from ci.gitlab_stand_in import GitLabStandIn
 from ci.process import fail
+from ci.service import running_service
 from ci.toolchain import Requirement, ToolchainError
 from tritonserver_jax.artifacts.checksums import sha256_of
+from tritonserver_jax.server.errors import ServerError
+from tritonserver_jax.server.ports import HOST, PortReservation
 
 __all__ = ["LocalServices", "ServicesError", "local_services"]
 
@@ -51,7 +53,6 @@ PROJECT: Final = "group/tritonserver-jax"
 PROJECT_ID: Final = "42"
 USER: Final = "publisher"
 START_SECONDS: Final = 30
-_LOG_LINES: Final = 15
 
 _REGISTRY_CONFIG: Final = """\
 version: 0.1
@@ -148,42 +149,19 @@ class LocalServices:
         )
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
 
 
 @contextlib.contextmanager
-def _program(command: Sequence[str | Path], port: int, log: Path) -> Iterator[None]:
-    """Run a server, from when its port answers."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            if process.poll() is not None or time.monotonic() > deadline:
-                said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-                shown = "\n".join(f"    {line}" for line in said[-_LOG_LINES:])
-                raise ServicesError(f"{command[0]} does not answer. What it said:\n{shown}")
-            time.sleep(0.05)
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(START_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def _program(command: Sequence[str | Path], port: int, log: Path) -> Iterator[FaultyGate]:
+    """Run a server behind a gate, from when its port answers; gives the gate."""
+    with (
+        running_service(command, lambda: _listens(port), log, error=ServicesError),
+        faulty_gate(port) as gate,
+    ):
+        yield gate
 
 
 def _password_file(path: Path, password: str) -> Path:
@@ -198,38 +176,41 @@ def _registry(directory: Path, password: str) -> Iterator[FaultyGate]:
     toolchain.ensure(
         [Requirement("registry", "any", "docker-registry", lambda: shutil.which("docker-registry"))]
     )
-    port = _free_port()
     config = directory / "registry.yml"
     passwords = _password_file(directory / "registry.htpasswd", password)
-    config.write_text(
-        _REGISTRY_CONFIG.format(
-            folder=directory, port=port, passwords=passwords, secret=secrets.token_hex()
-        ),
-        encoding="utf-8",
-    )
-    command: list[str | Path] = ["docker-registry", "serve", config]
-    with _program(command, port, directory / "registry.log"), faulty_gate(port) as gate:
-        yield gate
+    with PortReservation(1) as reservation:
+        (port,) = reservation.ports
+        config.write_text(
+            _REGISTRY_CONFIG.format(
+                folder=directory, port=port, passwords=passwords, secret=secrets.token_hex()
+            ),
+            encoding="utf-8",
+        )
+        command: list[str | Path] = ["docker-registry", "serve", config]
+        with _program(command, port, directory / "registry.log") as gate:
+            yield gate
 
 
 @contextlib.contextmanager
 def _index(directory: Path, password: str) -> Iterator[FaultyGate]:
-    port = _free_port()
     folder = directory / "index"
     folder.mkdir(exist_ok=True)
-    command: list[str | Path] = [
-        Path(sys.executable).with_name("pypi-server"),
-        "run",
-        "--interface=127.0.0.1",
-        f"--port={port}",
-        "--authenticate=update,download,list",
-        f"--passwords={_password_file(directory / 'index.htpasswd', password)}",
-        "--hash-algo=sha256",
-        "--disable-fallback",
-        folder,
-    ]
-    with _program(command, port, directory / "index.log"), faulty_gate(port) as gate:
-        yield gate
+    passwords = _password_file(directory / "index.htpasswd", password)
+    with PortReservation(1) as reservation:
+        (port,) = reservation.ports
+        command: list[str | Path] = [
+            Path(sys.executable).with_name("pypi-server"),
+            "run",
+            f"--interface={HOST}",
+            f"--port={port}",
+            "--authenticate=update,download,list",
+            f"--passwords={passwords}",
+            "--hash-algo=sha256",
+            "--disable-fallback",
+            folder,
+        ]
+        with _program(command, port, directory / "index.log") as gate:
+            yield gate
 
 
 @contextlib.contextmanager
@@ -274,6 +255,7 @@ def local_services(directory: Path) -> Iterator[LocalServices]:
         directory: Where they keep what was published, and their logs; made if it is not there.
 
     Raises:
+        ServerError: No port is free.
         ServicesError: One does not start; its log is shown.
         ToolchainError: The registry is not there, and cannot be installed from here.
     """
@@ -321,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"export {name}={shlex.quote(value)}")
             print("# end it with Ctrl-C", flush=True)
             ended.wait()
-    except (ServicesError, ToolchainError) as error:
+    except (ServerError, ServicesError, ToolchainError) as error:
         return fail(error)
     return 0
 

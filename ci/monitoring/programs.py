@@ -7,12 +7,12 @@ import contextlib
 import http.client
 import shutil
 import subprocess
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from ci.monitoring.files import BLACKBOX
+from ci.service import running_service
 from ci.toolchain import Requirement, ensure
 from tritonserver_jax.server.ports import HOST, PortReservation
 
@@ -25,10 +25,6 @@ __all__ = [
 ]
 
 _BLACKBOX: Final = "prometheus-blackbox-exporter"
-_START_SECONDS: Final = 30.0
-_STOP_SECONDS: Final = 10.0
-_POLL_SECONDS: Final = 0.05
-_LOG_LINES: Final = 15
 
 
 class ProgramError(RuntimeError):
@@ -60,37 +56,16 @@ def promtool(*words: str | Path, cwd: Path) -> str:
     return said
 
 
-@contextlib.contextmanager
-def _running(command: Sequence[str], address: str, ready: str, folder: Path) -> Iterator[None]:
-    """A program while it runs: from its first answer to the path `ready` on."""
-    name = Path(command[0]).name
-    log = folder / f"{name}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while not _answers(address, ready):
-            code = process.poll()
-            if code is not None or time.monotonic() > deadline:
-                said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-                shown = "\n".join(f"    {line}" for line in said[-_LOG_LINES:])
-                state = f"ended with {code}" if code is not None else "does not answer"
-                raise ProgramError(f"{name} at {address}: {state}. What it said:\n{shown}")
-            time.sleep(_POLL_SECONDS)
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def _running(
+    command: list[str], address: str, ready: str, folder: Path
+) -> contextlib.AbstractContextManager[None]:
+    return running_service(
+        command,
+        lambda: _answers(address, ready),
+        folder / f"{Path(command[0]).name}.log",
+        error=ProgramError,
+        cwd=folder,
+    )
 
 
 def _answers(address: str, path: str) -> bool:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from ci.rollout.pod import Probe, ServerSpec
+from ci.service import running_service
 from ci.toolchain import Requirement
 from tritonserver_jax.server.ports import HOST, PortReservation
 
@@ -29,7 +28,6 @@ Layer = Literal["http", "tcp"]
 #: More than there ever are at a time.
 SLOTS: Final = 6
 _PORTS: Final = {"http": 8000, "grpc": 8001}
-_START_SECONDS: Final = 10
 _CONFIGURATION: Final = """\
 global
     stats socket {socket} mode 600 level admin
@@ -177,22 +175,10 @@ def running_proxy(layer: Layer, spec: ServerSpec, folder: Path) -> Iterator[Prox
         )
     control = folder / "haproxy.sock"
     path = folder / "haproxy.cfg"
-    reservation = PortReservation(len(_PORTS))
-    ports = dict(zip(_PORTS, reservation.ports, strict=True))
-    path.write_text(configuration(layer, spec.readiness, ports, control), encoding="utf-8")
     log = folder / "haproxy.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [program, "-db", "-f", str(path)], stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while not control.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise ProxyError(f"HAProxy did not start:\n{log.read_text(encoding='utf-8')}")
-            time.sleep(0.05)
-        yield Proxy(f"{HOST}:{ports['http']}", f"{HOST}:{ports['grpc']}", control, log)
-    finally:
-        process.terminate()
-        process.wait()
-        reservation.release()
+    with PortReservation(len(_PORTS)) as reservation:
+        ports = dict(zip(_PORTS, reservation.ports, strict=True))
+        path.write_text(configuration(layer, spec.readiness, ports, control), encoding="utf-8")
+        command: list[str | Path] = [program, "-db", "-f", path]
+        with running_service(command, control.exists, log, error=ProxyError):
+            yield Proxy(f"{HOST}:{ports['http']}", f"{HOST}:{ports['grpc']}", control, log)
