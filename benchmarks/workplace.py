@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sysconfig
@@ -14,6 +13,7 @@ from ci.artifacts import make_artifacts
 from ci.build import build_targets
 from ci.installation import install_artifact
 from ci.process import ROOT, run
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
 from tritonserver_jax.server import ServerDistribution, obtain_server
 from tritonserver_jax.tuning.perf_analyzer import PerfAnalyzer, obtain_perf_analyzer
@@ -67,7 +67,7 @@ def prepare(release: str = DEFAULT_RELEASE, *, tarball: Path | None = None) -> W
         tarball: An artifact to measure; by default one is made from the source.
     """
     artifact = tarball or make_artifacts([release])[release]
-    digest = hashlib.sha256(artifact.read_bytes()).hexdigest()[:16]
+    digest = sha256_of(artifact)[:16]
     backends = DIRECTORY / "installed" / digest
     if not (backends / "jax" / "libtriton_jax.so").is_file():
         shutil.rmtree(backends.parent, ignore_errors=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
-import hashlib
 import json
 import os
 import re
@@ -31,6 +30,7 @@ from tomlkit.items import KeyType, SingleKey, Table
 
 from ci.process import ROOT, CommandError, fail, run
 from ci.symbols import SERVER_PREFIXES, SymbolError, c_api, exported
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.releases import (
     Release,
     ReleaseDataError,
@@ -232,7 +232,7 @@ def server_wheel(version: str, server_version: str) -> tuple[ServerWheel, Facts]
             package=PACKAGE,
             version=path.name.split("-")[1],
             wheel=path.name,
-            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            sha256=sha256_of(path),
         )
     with tempfile.TemporaryDirectory(prefix="tritonserver-jax-") as name:
         scratch = Path(name)

@@ -42,6 +42,7 @@ from ci import toolchain
 from ci.build import FALLBACK_EPOCH
 from ci.process import ROOT, CommandError, fail, run
 from ci.toolchain import Requirement, ToolchainError
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.releases import (
     DEFAULT_RELEASE,
     Release,
@@ -136,7 +137,7 @@ def make_base_image(release: Release, *, cache_dir: Path | None = None) -> Path:
             _make_root(root)
         contents = (_ENTRYPOINT, *sdk_headers(release).values())
         entry = server.executable.parents[3]
-        image = cache / f"{entry.name}-{_digest(str(LAYOUT), _sha256(root), *contents)}.tar"
+        image = cache / f"{entry.name}-{_digest(str(LAYOUT), sha256_of(root), *contents)}.tar"
         if not image.is_file():
             for old in cache.glob(f"{release.release}-*.tar"):  # of another server or layout
                 old.unlink()
@@ -221,7 +222,7 @@ def _make_image(path: Path, root: Path, release: Release, entry: Path) -> None:
             for mounted in sorted(_MOUNTED):
                 _add_file(archive, mounted, b"", 0o644)
             _add_server(archive, release, entry)
-        digest = _sha256(layer)
+        digest = sha256_of(layer)
         config = json.dumps(_config(release, digest), sort_keys=True).encode()
         fresh = Path(scratch, "image.tar")
         with tarfile.open(fresh, "w", format=tarfile.GNU_FORMAT) as archive:
@@ -295,11 +296,6 @@ def _add_from(archive: tarfile.TarFile, name: str, path: Path, mode: int) -> Non
     entry.size = path.stat().st_size
     with path.open("rb") as file:
         archive.addfile(entry, file)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _config(release: Release, layer: str) -> dict[str, object]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -31,6 +30,7 @@ from ci.helm import Helm, obtain_helm
 from ci.process import ROOT, CommandError, fail
 from ci.tarballs import Packed, tar_gz
 from tritonserver_jax import __version__
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.server import ServerError
 
 __all__ = [
@@ -302,7 +302,7 @@ def _name_and_version(path: Path) -> tuple[str, str]:
 
 
 def _refuse_difference(reference: str, path: Path, published: Path) -> None:
-    ours, theirs = (hashlib.sha256(file.read_bytes()).hexdigest() for file in (path, published))
+    ours, theirs = (sha256_of(file) for file in (path, published))
     if ours != theirs:
         raise ChartError(
             f"{reference}: expected what is in {path} (SHA-256 {ours}), the registry has another "

@@ -11,7 +11,6 @@ build by hand says no more than it knows.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from typing import Final
 from ci.locks import LOCKS
 from ci.process import ROOT, capture
 from tritonserver_jax import __version__
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.artifacts.descriptions import PREDICATE, STATEMENT
 
 __all__ = ["BUILD_TYPE", "LOCAL_BUILDER", "MODIFIED", "make_statement", "source_commit"]
@@ -71,7 +71,7 @@ def make_statement(
     locks = sorted(path.relative_to(ROOT).as_posix() for path in LOCKS.glob("*.txt"))
     dependencies = [*_source(commit, variables)]
     for name in [*INPUTS, *locks]:
-        digest = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
+        digest = sha256_of(ROOT / name)
         dependencies.append({"name": name, "digest": {"sha256": digest}})
     statement = {
         "_type": STATEMENT,

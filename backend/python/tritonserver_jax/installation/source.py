@@ -21,6 +21,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from tritonserver_jax.artifacts.archives import MAXIMUM_BYTES
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.artifacts.layout import TARBALL_NAME
 from tritonserver_jax.installation.errors import ArtifactNotFoundError, InstallationError
 from tritonserver_jax.server.distribution import default_cache_directory
@@ -156,7 +157,7 @@ def _download(url: str, cache: Path, say: Callable[[str], None]) -> Path:
             f"{url}: expected the URL of a tritonserver-jax-*.tar.gz; see the releases page"
         )
     target = cache / "artifacts" / digest / name
-    if target.is_file() and _sha256(target) == digest:
+    if target.is_file() and sha256_of(target) == digest:
         return target
     address = parts._replace(fragment="").geturl()
     say(f"downloading {address}")
@@ -203,8 +204,3 @@ def _fetch(address: str, write: Callable[[bytes], object]) -> str:
             f"{address}: cannot be downloaded: {reason}; check the network and the proxy settings"
         ) from error
     return hasher.hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

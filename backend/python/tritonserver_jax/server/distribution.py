@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.releases import Release, ServerWheel, load_releases
 from tritonserver_jax.server.errors import ServerError
-from tritonserver_jax.server.wheels import download_wheel, locked, sha256_of
+from tritonserver_jax.server.wheels import download_wheel, locked
 from tritonserver_jax.variables import CACHE
 
 __all__ = ["ServerDistribution", "default_cache_directory", "obtain_server"]

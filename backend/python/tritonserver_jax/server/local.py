@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonserver_jax.artifacts import verify_installation
+from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.artifacts.layout import TARBALL_NAME
 from tritonserver_jax.findings import Finding, failure
 from tritonserver_jax.installation import (
@@ -100,10 +100,10 @@ def prepare(
     findings = check_artifact(tarball)
     if failure(findings) is not None:
         return Ready(distribution, cache, tuple(findings))
-    with unpacked(tarball) as content, tarball.open("rb") as file:
+    with unpacked(tarball) as content:
         findings += check_server(content, distribution.root, force=force)
         findings += check_libraries(content)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of(tarball)
         own = cache / "backends" / f"{content.release}-{digest[:16]}"
         if failure(findings) is None:
             own.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import logging
 import os
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 from tritonserver_jax.releases import ServerWheel
 from tritonserver_jax.server.errors import ServerError
 
-__all__ = ["download_wheel", "locked", "pip_command", "sha256_of"]
+__all__ = ["download_wheel", "locked", "pip_command"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,12 +28,6 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def sha256_of(path: Path) -> str:
-    """Return a file's SHA-256, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def download_wheel(wheel: ServerWheel, target: Path) -> Path:
