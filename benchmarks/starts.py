@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.competitors import MLP, ours_repository, serve
 from benchmarks.errors import BenchmarkError
@@ -16,6 +17,8 @@ from benchmarks.workplace import Workplace
 
 #: Another model beside the network: with convolutions, XLA has more to do.
 DIGITS = "digits"
+
+_IN_XLA: Final = re.compile(r"compiled predict for .* ([0-9.]+) s of them in XLA")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Start:
         kind: ``cold``: nothing in the compile cache; ``warm``: everything.
         ready_seconds: Until the server was ready.
         compile_seconds: Of tracing, lowering and compiling, over all programs of the model.
+        xla_seconds: Of these, in XLA: what a compile cache can save. The rest is spent in Python,
+            in the model's own code and JAX, before anyone can know which program it makes.
         programs: How many those are.
         cache_hits: How many of them came from the cache.
     """
@@ -35,6 +40,7 @@ class Start:
     kind: str
     ready_seconds: float
     compile_seconds: float
+    xla_seconds: float
     programs: int
     cache_hits: int
 
@@ -71,16 +77,21 @@ def measure_starts(work: Workplace, rounds: int) -> list[Start]:
             shutil.rmtree(cache, ignore_errors=True)
             cache.mkdir(parents=True)
             for kind in ("cold", "warm"):
-                args = [f"--backend-config=jax,compile-cache={cache}"]
+                args = [
+                    f"--backend-config=jax,compile-cache={cache}",
+                    "--backend-config=jax,log-detail=detailed",
+                ]
                 with serve(work, repository, work.backends, args=args) as running:
                     assert running.server is not None  # noqa: S101 - serve() starts one
                     counters = read_counters(running.server.metrics(), model)
+                    in_xla = _IN_XLA.findall(running.server.log_text())
                 found.append(
                     Start(
                         model=model,
                         kind=kind,
                         ready_seconds=running.ready_seconds,
                         compile_seconds=counters["jax_xla_compilation_time"],
+                        xla_seconds=sum(map(float, in_xla)),
                         programs=round(counters["jax_xla_compilations"]),
                         cache_hits=round(counters["jax_compile_cache_hits"]),
                     )

@@ -13,11 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tritonserver_jax.runtime import program
 from tritonserver_jax.runtime.author import AuthorModel
 from tritonserver_jax.runtime.direct_call import direct_call
 from tritonserver_jax.runtime.instance import aligned_bytes
 from tritonserver_jax.runtime.parameters import Parameters
 from tritonserver_jax.runtime.program import (
+    Argument,
     DevicePrograms,
     Predict,
     data_arguments,
@@ -201,6 +203,29 @@ def test_a_small_program_runs_on_one_thread(
     monkeypatch.setenv("XLA_FLAGS", environment)
     programs = programs_of(lambda _, x: {"y": x @ x}, (), parameters=Parameters(xla_flags=flags))
     lowered = jax.jit(lambda x: x @ x).lower(jax.ShapeDtypeStruct((size, size), np.float32))
-    options = programs._compiler_options(lowered)
+    arguments = (Argument("x", "data", (size, size), np.dtype(np.float32)),)
+    options = programs._compiler_options(arguments, lowered)
     assert options.get("xla_cpu_multi_thread_eigen") is expected
     assert lowered.compile(compiler_options=options or None) is not None
+
+
+def test_xla_is_asked_once_what_a_small_program_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model's programs, those that do no more than one that is small need no question."""
+    asked = []
+
+    def is_small(lowered: jax.stages.Lowered) -> bool:
+        asked.append(lowered.in_avals[0][1][0].shape)
+        return bool(asked[-1][0] <= 8)
+
+    monkeypatch.setattr(program, "_is_small", is_small)
+    programs = programs_of(lambda _, x: {"y": x @ x.T}, ())
+
+    def compile_for(*shape: int) -> None:
+        programs.program((Argument("x", "data", shape, np.dtype(np.float32)),), in_traffic=False)
+
+    for rows in (16, 8, 4, 1):
+        compile_for(rows, 4)
+    assert asked == [(16, 4), (8, 4)]
+    compile_for(8, 5)  # another dimension is larger
+    compile_for(4, 5)
+    assert asked == [(16, 4), (8, 4), (8, 5)]

@@ -255,6 +255,16 @@ def _is_small(lowered: jax.stages.Lowered) -> bool:
         return False
 
 
+def _covers(larger: Arguments, smaller: Arguments) -> bool:
+    """Whether arguments are the same but for dimensions that are no larger."""
+    return len(larger) == len(smaller) and all(
+        (of.name, of.role, of.dtype, len(of.shape))
+        == (one.name, one.role, one.dtype, len(one.shape))
+        and all(a >= b for a, b in zip(of.shape, one.shape, strict=True))
+        for of, one in zip(larger, smaller, strict=True)
+    )
+
+
 class Program:
     """A compiled program with the model's parameters.
 
@@ -318,6 +328,7 @@ class DevicePrograms:
         self._compiling: dict[Arguments, threading.Lock] = {}
         self._permanent: dict[Arguments, Program] = {}
         self._recent: dict[Arguments, Program] = {}
+        self._small: list[Arguments] = []  # of which XLA was asked
         with x64_mode(predict.x64):
             # Waited for, so that the host's copy is not held until some later call of JAX.
             self.params = jax.block_until_ready(jax.device_put(params, device))
@@ -390,7 +401,22 @@ class DevicePrograms:
 
         return tuple(share(array) for array in arrays)
 
-    def _compiler_options(self, lowered: jax.stages.Lowered) -> dict[str, Any]:
+    def _does_little(self, arguments: Arguments, lowered: jax.stages.Lowered) -> bool:
+        """Whether a program is small, or does no more than one that is.
+
+        XLA takes as long to say it as to read a small program from the compile cache. Models are
+        compiled from the largest batch down, so that it is mostly asked once.
+        """
+        if any(_covers(one, arguments) for one in self._small):
+            return True
+        small = _is_small(lowered)
+        if small:
+            self._small.append(arguments)
+        return small
+
+    def _compiler_options(
+        self, arguments: Arguments, lowered: jax.stages.Lowered
+    ) -> dict[str, Any]:
         """What the model asks for; a small program is kept on the thread that runs it.
 
         To wake XLA's other threads costs more than they save in it, and takes the processor from
@@ -401,7 +427,7 @@ class DevicePrograms:
             self.device.platform == "cpu"
             and _MULTI_THREAD_FLAG not in options
             and _MULTI_THREAD_FLAG not in os.environ.get("XLA_FLAGS", "")
-            and _is_small(lowered)
+            and self._does_little(arguments, lowered)
         ):
             options[_MULTI_THREAD_FLAG] = False
         return options
@@ -430,11 +456,14 @@ class DevicePrograms:
                 function, keep_unused=True, donate_argnums=(1,) if parameters.donate else ()
             )
             lowered = jitted.lower(self.params, specs)
-            executable = lowered.compile(compiler_options=self._compiler_options(lowered) or None)
-        seconds = time.perf_counter() - started
+            options = self._compiler_options(arguments, lowered)
+            handed_over = time.perf_counter()
+            executable = lowered.compile(compiler_options=options or None)
+        ended = time.perf_counter()
+        seconds = ended - started
         self.observe(Event.COMPILED, seconds)
         log.detail(
-            f"{self._doing}: compiled predict for {text} on {self.device_name} in {seconds:.3f} s"
-            + (" (in traffic)" if in_traffic else "")
+            f"{self._doing}: compiled predict for {text} on {self.device_name} in {seconds:.3f} s, "
+            f"{ended - handed_over:.3f} s of them in XLA" + (" (in traffic)" if in_traffic else "")
         )
         return Program(executable, self.params, x64=self._predict.x64)
