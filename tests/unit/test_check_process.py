@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from ci.process import ROOT
 from examples.digits import train
 from tests.support.models import LINEAR, write_model
+from tritonserver_jax import __version__
 from tritonserver_jax.checking.model_check import check_model
 from tritonserver_jax.checking.process import check_in_process
 from tritonserver_jax.cli.app import make_app
@@ -186,12 +187,16 @@ def test_the_command_line_goes_on_without_the_option() -> None:
     assert _without_env(words) == ["check", "m", "--json", "--model", "x"]
 
 
-def environment_with_jax(folder: Path) -> Path:
+def environment_with_jax(folder: Path, version: str = __version__) -> Path:
     """An environment whose Python says what it was given."""
     (folder / "bin").mkdir(parents=True)
     package = folder / "lib" / "python3.99" / "site-packages" / "jax"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
+    if version:
+        metadata = package.with_name(f"tritonserver_jax-{version}.dist-info") / "METADATA"
+        metadata.parent.mkdir()
+        metadata.write_text(f"Name: tritonserver-jax\nVersion: {version}\n", encoding="utf-8")
     python = folder / "bin" / "python"
     python.write_text('#!/bin/sh\necho "$@"\nexit 7\n', encoding="utf-8")
     python.chmod(0o755)
@@ -213,3 +218,19 @@ def test_the_command_goes_on_in_the_environment_that_is_named(models: Path, tmp_
         list(map(str, command)), env=ENV, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (7, f"-m tritonserver_jax.cli check {models}\n")
+
+
+@pytest.mark.parametrize(
+    ("version", "found", "remedy"),
+    [("0.0.9", "found 0.0.9 in", "or install 0.0.9 where"), ("", "found none in", "--with-env")],
+)
+def test_an_environment_of_another_version_is_refused(
+    models: Path, tmp_path: Path, version: str, found: str, remedy: str
+) -> None:
+    """Of another, the command would end in words about code that is not there."""
+    env = environment_with_jax(tmp_path / "env", version)
+    code, _, err = run("check", models, "--env", env)
+    assert code == 2
+    assert f"--env: expected an environment with tritonserver-jax {__version__}" in err
+    assert found in err
+    assert remedy in err

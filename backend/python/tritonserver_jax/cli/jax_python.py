@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 import typer
 
+from tritonserver_jax import __version__
 from tritonserver_jax.cli.command import CommandFailedError, UsageError
 
 __all__ = ["EnvOption", "go_where_jax_is"]
@@ -32,7 +34,7 @@ def go_where_jax_is(env: Path | None) -> None:
         env: The environment that was named; this process becomes the command in its Python.
 
     Raises:
-        UsageError: It is no environment with JAX.
+        UsageError: It is no environment with JAX, or has another version of this package.
         CommandFailedError: None was named, and this Python has no JAX.
     """
     if env is None:
@@ -48,6 +50,15 @@ def go_where_jax_is(env: Path | None) -> None:
             "it is jax/env in the backend directory; `tritonserver-jax install --with-env` makes "
             "it",
         )
+    version = _version_in(env)
+    if version != __version__:
+        # What it does not know would end in words about its own code, or be done otherwise.
+        raise UsageError(
+            f"--env: expected an environment with tritonserver-jax {__version__}, as this command "
+            f"is, found {version or 'none'} in {env}",
+            f"make it anew with `tritonserver-jax install --with-env` of {__version__}"
+            + (f", or install {version} where this command is" if version else ""),
+        )
     words = [*_without_env(sys.argv[1:])]
     sys.stdout.flush()
     sys.stderr.flush()
@@ -56,6 +67,13 @@ def go_where_jax_is(env: Path | None) -> None:
 
 def _has_jax(env: Path) -> bool:
     return any(env.glob("lib/python3.*/site-packages/jax/__init__.py"))
+
+
+def _version_in(env: Path) -> str | None:
+    """Return which version of this package an environment has."""
+    places = map(str, env.glob("lib/python3.*/site-packages"))
+    found = importlib.metadata.distributions(name="tritonserver-jax", path=[*places])
+    return next((one.version for one in found), None)
 
 
 def _without_env(words: list[str]) -> list[str]:
