@@ -297,9 +297,10 @@ def monitoring(session: nox.Session) -> None:
 def reproduce(session: nox.Session) -> None:
     """Build twice in different circumstances, and show that every byte is the same.
 
-    diffoscope says how, where it is not. `-- --compare A B` compares what is there already.
+    diffoscope says how, where it is not. `-- --image` builds the images too, and compares their
+    layers; `-- --compare A B` compares what is there already.
     """
-    install(session, "reproduce")
+    install(session, "reproduce", "images")
     session.run("python", "-m", "ci.reproduce", *session.posargs)
 
 

@@ -318,6 +318,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_argument("--no-cache", action="store_true")
             command.add_argument("--record", action="store_true", help="keep the size for the docs")
             command.add_argument("--sbom", type=Path, help="also write what is in it, CycloneDX")
+            command.add_argument(
+                "--layers", type=Path, help="also write their digests, a line each"
+            )
         if name == "artifacts":
             command.add_argument("--output", type=Path, default=DIST)
     command = commands.add_parser("push", help="push an image of the engine")
@@ -358,6 +361,9 @@ def _command(client: docker.DockerClient, options: argparse.Namespace) -> None:
                 record_size(plan.tags[1], plan.base_image, measured)
             if options.sbom:
                 write_sbom(name, options.sbom)
+            if options.layers:
+                layers: list[str] = client.images.get(name).attrs["RootFS"]["Layers"]
+                options.layers.write_text("".join(f"{one}\n" for one in layers), encoding="ascii")
 
 
 if __name__ == "__main__":

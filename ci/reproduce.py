@@ -5,14 +5,16 @@ Two copies of the checkout are built in circumstances that differ in everything 
 matter: folder, umask, locale, time zone, home, clock, times of the files, order of hashes, number
 of CPUs, and PATH. Then each file of ``dist/<release>`` and ``dist/python`` is compared, and the
 wheel also with the one that the sdist makes. Where a pair differs, diffoscope's report says how.
+With ``--image``, each copy's artifact also becomes an image, and the layers of both are compared.
 
 ``python -m ci.reproduce`` does that; ``--compare A B`` compares two folders, or two files, that are
-there already, such as the layers of an image.
+there already.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import subprocess
@@ -23,7 +25,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from ci import toolchain
 from ci.build import BuildError, source_date_epoch
@@ -31,7 +33,15 @@ from ci.process import ROOT, CommandError, capture, fail
 from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.releases import DEFAULT_RELEASE
 
-__all__ = ["Difference", "ReproductionError", "Variation", "compare", "report", "reproduce"]
+__all__ = [
+    "Difference",
+    "ReproductionError",
+    "Variation",
+    "compare",
+    "report",
+    "reproduce",
+    "show_layers",
+]
 
 #: What a copy of a checkout without git leaves out: outputs and environments.
 _OUTPUTS: Final = ("build", "dist", ".nox", ".venv*", "__pycache__", ".*_cache", ".git")
@@ -244,6 +254,39 @@ def _build(source: Path, variation: Variation, release: str | None, home: Path) 
             )
 
 
+def _image_layers(
+    source: Path, variation: Variation, release: str, scratch: Path, *, stand_in: bool
+) -> list[str]:
+    """Make the image of a copy's artifact, and return the digests of its layers."""
+    layers = scratch / "layers.txt"
+    command = [sys.executable, "-m", "ci.images", "build", release, "--no-cache"]
+    command += [f"--layers={layers}", *(["--stand-in"] if stand_in else [])]
+    # With this home: what the image stands on is kept there, and is the same for both.
+    environment = {**os.environ, **variation.environment}
+    done = subprocess.run(
+        command, cwd=source, env=environment, umask=variation.umask, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise ReproductionError(
+            f"the image of {source} ended with status {done.returncode}; its output is above"
+        )
+    return layers.read_text(encoding="ascii").splitlines()
+
+
+def show_layers(first: Sequence[str], second: Sequence[str]) -> int:
+    """Print which layers of two images are the same; return how many differ."""
+    differing = 0
+    for number, (one, two) in enumerate(itertools.zip_longest(first, second), 1):
+        name = f"layer {number} of the image"
+        differing += one != two
+        print(
+            f"same    {one}  {name}"
+            if one == two
+            else f"DIFFERS {name}: {one or 'not there'} and {two or 'not there'}"
+        )
+    return differing
+
+
 def _wheel_of_sdist(dist: Path, scratch: Path) -> Path:
     """Build the wheel from the sdist, as pip does where no wheel fits."""
     (sdist,) = (dist / "python").glob("*.tar.gz")
@@ -282,7 +325,11 @@ def _show(first: Path, second: Path) -> int:
 
 
 def reproduce(
-    release: str | None, scratch: Path, variations: tuple[Variation, Variation] = VARIATIONS
+    release: str | None,
+    scratch: Path,
+    variations: tuple[Variation, Variation] = VARIATIONS,
+    *,
+    image: Literal["none", "released", "stand-in"] = "none",
 ) -> None:
     """Build twice, and compare.
 
@@ -291,6 +338,8 @@ def reproduce(
             alone, for which nothing is compiled.
         scratch: A folder to work in.
         variations: The circumstances of both.
+        image: What an image of each is made on, whose layers are compared too: on the release's
+            own, or on what stands in for it.
 
     Raises:
         ReproductionError: A build failed, or a file differs; the report is printed before.
@@ -311,9 +360,22 @@ def reproduce(
     (wheel,) = (folders[0] / "python").glob("*.whl")
     print("and the wheel that the sdist makes:")
     differing += _show(wheel, _wheel_of_sdist(folders[0], scratch / "from-sdist"))
+    if release is not None and image != "none":
+        differing += show_layers(
+            *(
+                _image_layers(
+                    scratch / one.folder,
+                    one,
+                    release,
+                    scratch / f"home-{number}",
+                    stand_in=image == "stand-in",
+                )
+                for number, one in enumerate(variations)
+            )
+        )
     if differing:
-        raise ReproductionError(f"{differing} files differ; the reports are above")
-    print("the same bytes in every file")
+        raise ReproductionError(f"{differing} files or layers differ; the reports are above")
+    print("the same bytes in every file" + ("" if image == "none" else ", and in every layer"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -321,6 +383,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.reproduce", description=__doc__)
     parser.add_argument("--release", default=DEFAULT_RELEASE)
     parser.add_argument("--python-only", action="store_true", help="compile nothing")
+    parser.add_argument(
+        "--image",
+        nargs="?",
+        choices=["none", "released", "stand-in"],
+        const="released",
+        default="none",
+        help="also compare images, made on the release's own or on the one that stands in for it",
+    )
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("A", "B"))
     parser.add_argument("--keep", type=Path, help="work in this new folder, and leave it there")
     options = parser.parse_args(arguments)
@@ -332,10 +402,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         release = None if options.python_only else options.release
         if options.keep:
             options.keep.mkdir(parents=True)
-            reproduce(release, options.keep.resolve())
+            reproduce(release, options.keep.resolve(), image=options.image)
         else:
             with tempfile.TemporaryDirectory(prefix="tritonserver-jax-") as scratch:
-                reproduce(release, Path(scratch))
+                reproduce(release, Path(scratch), image=options.image)
     except (
         BuildError,
         CommandError,

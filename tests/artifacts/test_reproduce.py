@@ -11,7 +11,15 @@ import pytest
 
 from ci import reproduce
 from ci.process import ROOT, capture
-from ci.reproduce import VARIATIONS, ReproductionError, compare, copy_source, main, report
+from ci.reproduce import (
+    VARIATIONS,
+    ReproductionError,
+    compare,
+    copy_source,
+    main,
+    report,
+    show_layers,
+)
 from tests.support.artifacts import changed_tar, entry, write_tar
 
 
@@ -53,6 +61,18 @@ def test_a_difference_is_found_and_shown(
     assert "+no\n" in said.out
     assert "jax/LICENSE" in said.out
     assert "error: they differ; the report is above" in said.err
+
+
+def test_layers_of_two_images_are_compared_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show_layers(["sha256:a", "sha256:b"], ["sha256:a", "sha256:b"]) == 0
+    assert "DIFFERS" not in capsys.readouterr().out
+    assert show_layers(["sha256:a", "sha256:b"], ["sha256:a", "sha256:c", "sha256:d"]) == 2
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "same    sha256:a  layer 1 of the image",
+        "DIFFERS layer 2 of the image: sha256:b and sha256:c",
+        "DIFFERS layer 3 of the image: not there and sha256:d",
+    ]
 
 
 def test_what_is_not_there_is_no_agreement(tmp_path: Path) -> None:
