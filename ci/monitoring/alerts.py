@@ -135,18 +135,14 @@ def alerts(timing: Timing = TIMING, thresholds: Thresholds = THRESHOLDS) -> list
         ),
         Alert(
             name="TritonJaxCompileInTraffic",
-            when=f"a model that has been serving compiled something in the last {window}",
-            # It had traffic, was there before the window, and the server did not start anew in it:
-            # what is compiled while a model is loaded is as it should be.
-            expr=f"{here('increase', 'jax_xla_compilations')} > 0\n"
-            f"and {here('increase', 'jax_predict_calls')} > 0\n"
-            f"and group by ({_MODEL_HERE}) (jax_predict_calls offset {window})\n"
-            f"unless {here('resets', 'jax_predict_calls')} > 0",
+            when=f"a request waited for a compilation in the last {window}",
+            # What is compiled while a model is loaded is not counted.
+            expr=f"{here('increase', 'jax_xla_compilations_in_traffic')} > 0",
             hold=hold(""),
             severity="warning",
             summary=f"{model} compiles while it serves",
             description=f"In the last {window}, programs were compiled on {server}: "
-            "requests bring shapes that were not compiled beforehand, and wait for it.",
+            "requests bring shapes that were not compiled beforehand, and waited for it.",
         ),
         Alert(
             name="TritonJaxRequestsFail",

@@ -317,9 +317,12 @@ _PROGRAMS: Final = Row(
     (
         Panel(
             "Compilations",
-            (Query(_increase("jax_xla_compilations", _EACH)),),
+            (
+                Query(_increase("jax_xla_compilations", _EACH)),
+                Query(_increase("jax_xla_compilations_in_traffic", _EACH), f"{_LEGEND} in traffic"),
+            ),
             "short",
-            "Under traffic there should be none: requests wait for them.",
+            "In traffic there should be none: requests wait for them.",
             width=6,
         ),
         Panel(

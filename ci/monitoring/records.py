@@ -109,10 +109,10 @@ def records(timing: Timing = TIMING) -> list[Record]:
             "Share of a batch's rows that are padding",
         ),
         record(
-            "jax_xla_compilations",
+            "jax_xla_compilations_in_traffic",
             f"increase{window}",
-            f"sum by ({_MODEL}) (increase(jax_xla_compilations[{window}]))",
-            f"Programs compiled in the last {window}",
+            f"sum by ({_MODEL}) (increase(jax_xla_compilations_in_traffic[{window}]))",
+            f"Programs compiled in the last {window} that a request waited for",
         ),
         record(
             "jax_request_failures",

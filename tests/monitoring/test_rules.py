@@ -70,10 +70,11 @@ def failures(code: str, failed: int, of: int) -> Input:
     }
 
 
-def compiling(compiled: str, calls: str = "0+60x60") -> Input:
+def compiling(compiled: str, in_traffic: str) -> Input:
     return {
         f"jax_xla_compilations{{{DEVICE}}}": compiled,
-        f"jax_predict_calls{{{DEVICE}}}": calls,
+        f"jax_xla_compilations_in_traffic{{{DEVICE}}}": in_traffic,
+        f"jax_predict_calls{{{DEVICE}}}": "0+60x60",
     }
 
 
@@ -186,19 +187,16 @@ CASES = {
     "TritonJaxCompileInTraffic": Case(
         at=12,
         since=10,
-        fires=compiling("7+0x9 8+0x60"),
+        fires=compiling("7+0x9 8+0x60", "0+0x9 1+0x60"),
         quiet={
-            "nothing is compiled": compiling("7+0x60"),
-            "nobody asks": compiling("7+0x9 8+0x60", "5+0x60"),
-            "it was loaded, and has traffic since": compiling(
-                "_ _ _ _ _ _ _ _ _ 3 7+0x60", "_ _ _ _ _ _ _ _ _ 0 0+60x60"
-            ),
-            "the server started anew": compiling("9+0x9 2 7+0x60", "0+60x9 0 0+60x60"),
+            "nothing is compiled": compiling("7+0x60", "2+0x60"),
+            "it was reloaded under traffic": compiling("7+0x9 14+0x60", "2+0x60"),
+            "the server started anew": compiling("9+0x9 2 7+0x60", "2+0x9 0+0x60"),
         },
         labels={**OF_SERVER, **OF_MODEL},
         summary="digits version 1 compiles while it serves",
         description="In the last 5m, programs were compiled on a:8002: requests bring shapes that "
-        "were not compiled beforehand, and wait for it.",
+        "were not compiled beforehand, and waited for it.",
     ),
     "TritonJaxRequestsFail": Case(
         at=10,

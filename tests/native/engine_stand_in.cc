@@ -101,6 +101,7 @@ class StandInInstance : public triton_jax::Instance {
   StandInInstance(std::shared_ptr<Script> script, triton_jax::ModelObserver* observer)
       : script_(std::move(script)), observer_(observer), device_(script_->device) {
     observer_->Observe(triton_jax::Event::kCompiled, device_, 0.25);
+    observer_->Observe(triton_jax::Event::kInTraffic, device_, 1);
   }
 
   ~StandInInstance() override { FreeGpuOutputs(); }

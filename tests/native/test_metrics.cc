@@ -32,6 +32,7 @@ TEST_CASE_FIXTURE(CleanLedger, "metrics go on over a reload, and end with the la
   CHECK(MetricValue("jax_predict_calls", kLabels) == 1);
   CHECK(MetricValue("jax_xla_compilations", kLabels) == 1);
   CHECK(MetricValue("jax_xla_compilation_time", kLabels) == 0.25);
+  CHECK(MetricValue("jax_xla_compilations_in_traffic", kLabels) == 1);
 
   auto second = std::make_unique<Model>(&backend, "m");
   auto second_instance = std::make_unique<Instance>(second.get());

@@ -27,6 +27,9 @@ constexpr std::array<MetricDeclaration, kMetricCount> kDeclarations{{
      "Number of XLA programs compiled for the model"},
     {MetricId::kCompilationTime, TRITONSERVER_METRIC_KIND_COUNTER, "jax_xla_compilation_time",
      "Cumulative seconds spent tracing, lowering and compiling XLA programs for the model"},
+    {MetricId::kCompilationsInTraffic, TRITONSERVER_METRIC_KIND_COUNTER,
+     "jax_xla_compilations_in_traffic",
+     "Number of XLA programs compiled for the model while a request waited for them"},
     {MetricId::kCompileCacheHits, TRITONSERVER_METRIC_KIND_COUNTER, "jax_compile_cache_hits",
      "Number of XLA programs taken from the persistent compile cache"},
     {MetricId::kCompileCacheMisses, TRITONSERVER_METRIC_KIND_COUNTER, "jax_compile_cache_misses",
@@ -198,6 +201,9 @@ void DeviceMetrics::Observe(Event event, double value) {
       break;
     case Event::kEvicted:
       Add(MetricId::kProgramEvictions, 1);
+      break;
+    case Event::kInTraffic:
+      Add(MetricId::kCompilationsInTraffic, 1);
       break;
     case Event::kPredicted:
       Add(MetricId::kPredictCalls, 1);

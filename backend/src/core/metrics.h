@@ -22,6 +22,7 @@ enum class MetricId : size_t {
   kPredictCalls,
   kCompilations,
   kCompilationTime,
+  kCompilationsInTraffic,
   kCompileCacheHits,
   kCompileCacheMisses,
   kProgramEvictions,

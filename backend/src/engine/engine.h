@@ -56,6 +56,7 @@ enum class Event {
   kCacheHit,   // ... or rather taken from the persistent compile cache
   kCacheMiss,  // ... which did not have it
   kEvicted,    // a program was given up, to keep to the bound on their number
+  kInTraffic,  // the program that was compiled is one that a request waited for
   kPredicted,  // the compiled function was called, other than by Instance::Run
 };
 

@@ -14,7 +14,8 @@ class Event(enum.IntEnum):
     CACHE_HIT = 1
     CACHE_MISS = 2
     EVICTED = 3
-    PREDICTED = 4
+    IN_TRAFFIC = 4
+    PREDICTED = 5
 
 
 #: Takes an event, the device ("cpu:0"), and a value: seconds of `Event.COMPILED`, 1 of the others.

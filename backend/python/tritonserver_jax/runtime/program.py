@@ -462,6 +462,8 @@ class DevicePrograms:
         ended = time.perf_counter()
         seconds = ended - started
         self.observe(Event.COMPILED, seconds)
+        if in_traffic:
+            self.observe(Event.IN_TRAFFIC)
         log.detail(
             f"{self._doing}: compiled predict for {text} on {self.device_name} in {seconds:.3f} s, "
             f"{ended - handed_over:.3f} s of them in XLA" + (" (in traffic)" if in_traffic else "")
