@@ -8,6 +8,7 @@ import re
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from ci.monitoring.metrics import GPU, SUMMARIES, TRITON, Metric
 from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.client import Client, infer
-from tests.support.metrics import family, sample
+from tests.support.metrics import counted, family, sample
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.releases import load_releases
 from tritonserver_jax.server import TritonServer
@@ -153,9 +154,13 @@ def test_tritons_own_figures_add_up(server: TritonServer, repository: Path) -> N
         for rows in (1, 3, 8):
             client.infer("slow", {"x": np.ones((rows, 4), np.float32)})
     url = f"http://{server.http_url}/v2/models/slow/stats"
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        statistics = json.load(answer)["model_stats"][0]
-    assert statistics["inference_count"] == 12
+
+    def read() -> Any:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)["model_stats"][0]
+
+    assert counted(lambda: read()["inference_count"], 12) == 12
+    statistics = read()
     assert statistics["execution_count"] == 3
     assert {b["batch_size"]: b["compute_infer"]["count"] for b in statistics["batch_stats"]} == {
         1: 1,

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -27,7 +28,7 @@ from tritonclient.utils import InferenceServerException, shared_memory
 
 from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.client import PROTOCOLS, Array, Client, Protocol, RequestError, infer, status
-from tests.support.metrics import sample
+from tests.support.metrics import counted, sample
 from tests.support.models import LINEAR, MLP, mlp_params, write_model
 from tritonserver_jax.server import ServerError, TritonServer
 
@@ -449,14 +450,13 @@ def test_strings_cost_a_few_times_what_numbers_cost(server: TritonServer, reposi
 
 def compute_times(server: TritonServer, name: str, *, requests: int) -> int:
     """Nanoseconds that a model has taken for its requests, from their inputs to their outputs."""
-    deadline = time.monotonic() + 10
-    while True:
+
+    def read() -> Any:
         answer = json.loads(server._ask("GET", f"/v2/models/{name}/stats")[1])
-        statistics = answer["model_stats"][0]["inference_stats"]
-        # A request is counted right after its answer was sent, and maybe after that has arrived.
-        if int(statistics["success"]["count"]) == requests or time.monotonic() > deadline:
-            break
-        time.sleep(0.001)
+        return answer["model_stats"][0]["inference_stats"]
+
+    counted(lambda: int(read()["success"]["count"]), requests)
+    statistics = read()
     parts = ("compute_input", "compute_infer", "compute_output")
     return sum(int(statistics[part]["ns"]) for part in parts)
 

@@ -4,9 +4,25 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 _SAMPLE = re.compile(r"^(?P<name>\w+)\{(?P<labels>[^}]*)\} (?P<value>\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+T = TypeVar("T")
+
+
+def counted(read: Callable[[], T], expected: object, seconds: float = 10) -> T:
+    """Read one of Triton's own counts until it is what is expected, or time is over.
+
+    Triton counts a request right after its answer was sent, and maybe after that has arrived.
+    """
+    deadline = time.monotonic() + seconds
+    while (value := read()) != expected and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return value
 
 
 def sample(text: str, name: str, **labels: str) -> float | None:
