@@ -82,7 +82,14 @@ def responses(server: TritonServer, model: str, n: int, timeout: float = 30) -> 
             assert result.get_response().outputs == []
             break
         got.append(result)
-    client.stop_stream()
+    # 24.06 and 24.07 at times leave a stream open that has had its last response: their front end,
+    # as all responses are there. Whoever waits for its end waits for ever, unless he hangs up.
+    end = threading.Thread(target=client.stop_stream, daemon=True)
+    end.start()
+    end.join(20)
+    if end.is_alive():
+        assert server.distribution.release.release in ("24.06", "24.07")
+        client.stop_stream(cancel_requests=True)
     client.close()
     return got
 
