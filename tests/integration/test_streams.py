@@ -6,6 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,19 @@ STREAM = """
                    "text": np.array([[f"step {step}"]])}
 """
 
+#: Their gRPC front end at times leaves a stream open that has had its last response, and with it
+#: the request: the same happens, about as often, to a model of Triton's python backend.
+LEAVE_STREAMS_OPEN = ("24.06", "24.07")
+
+
+@pytest.fixture(scope="module")
+def server(backend: Backend, repository: Path) -> Iterator[TritonServer]:
+    """A server of their own, which waits but shortly for streams that were left open."""
+    args = ["--exit-timeout-secs=5"]
+    with backend.server(repository, explicit=True, args=args) as running:
+        running.wait_live(LOAD_TIMEOUT)
+        yield running
+
 
 def has_function(server: TritonServer, name: str) -> bool:
     """Whether the server has a function of the C API that is newer than the oldest release."""
@@ -82,13 +96,12 @@ def responses(server: TritonServer, model: str, n: int, timeout: float = 30) -> 
             assert result.get_response().outputs == []
             break
         got.append(result)
-    # 24.06 and 24.07 at times leave a stream open that has had its last response: their front end,
-    # as all responses are there. Whoever waits for its end waits for ever, unless he hangs up.
+    # All responses are there. Whoever waits for the end of the stream, too, may wait for ever.
     end = threading.Thread(target=client.stop_stream, daemon=True)
     end.start()
     end.join(20)
     if end.is_alive():
-        assert server.distribution.release.release in ("24.06", "24.07")
+        assert server.distribution.release.release in LEAVE_STREAMS_OPEN
         client.stop_stream(cancel_requests=True)
     client.close()
     return got
@@ -128,7 +141,7 @@ def test_an_error_ends_the_responses(server: TritonServer, stream: str) -> None:
 
 
 def test_a_client_that_goes_ends_the_generator(backend: Backend, tmp_path: Path) -> None:
-    """On a server of its own: after a cancelled stream, 24.07 at times ends no other any more."""
+    """On a server of its own, as after a cancelled stream 24.07 at times ends no other any more."""
     code = """
         import pathlib, time
         import numpy as np
