@@ -191,6 +191,7 @@ def test_the_mode_that_is_switched_off_is_refused_by_the_runtime(tmp_path: Path)
     ("body", "said"),
     [
         ('return {"y": x - x.mean(0)}', "reduce_sum in model.py:6 mixes them"),
+        ('return {"y": (x - x.mean(0)).at[:, 0].set(-1e9)}', "reduce_sum in model.py:6 mixes them"),
         ('z = jnp.tanh(x)\nreturn {"y": z / jnp.abs(z).max()}', "reduce_max in model.py:7"),
         ('return {"y": jax.nn.softmax(x, axis=0)}', "model.py:6 mixes them"),
         ('return {"y": jnp.cumsum(x, 0)}', "row 3 of 4"),

@@ -31,6 +31,8 @@ _PRIMES: Final = (7, 11, 13, 17, 19, 23, 29, 31, 37)
 #: The rows beside one are made larger than usual, so that what they do to it shows.
 _LOUD: Final = 4.0
 _PADDED_SHARE: Final = 0.75
+#: How many times a quarter of the values a value may be, and still be one of them.
+_FAR: Final = 1e4
 
 _MATES = "rows"
 _PADDING = "padding"
@@ -73,8 +75,8 @@ def compare(
     Args:
         expected: The outputs by name.
         got: The same ones.
-        tolerance: As a share of an output's largest value; whole numbers and strings have to be
-            equal.
+        tolerance: As a share of an output's largest value that is no mask, or of the value itself;
+            whole numbers and strings have to be equal.
         batching: Whether the first dimension is rows.
     """
     for name, one in expected.items():
@@ -92,22 +94,34 @@ def compare(
             text = f"output '{name}' is {other[place]} instead of {one[place]}"
             return Difference(name, place[0] if batching else None, text)
         first, second = one.astype(np.float64), other.astype(np.float64)
-        finite = np.isfinite(first)
-        scale = float(np.abs(first[finite]).max(initial=0.0)) or 1.0
+        size = np.where(np.isfinite(first), np.abs(first), 0.0)
+        allowed = tolerance * np.maximum(size, _scale(size))
         with np.errstate(invalid="ignore"):
             away = np.where(first == second, 0.0, np.abs(first - second))
         # Not a number where it was not one before is no difference.
         away = np.where(np.isnan(first) & np.isnan(second), 0.0, away)
         away = np.where(np.isnan(away), np.inf, away)
-        if away.max() <= tolerance * scale:
+        if (away <= allowed).all():
             continue
-        place = tuple(int(index) for index in np.unravel_index(int(away.argmax()), away.shape))
+        worst = int((away / allowed).argmax())
+        place = tuple(int(index) for index in np.unravel_index(worst, away.shape))
         text = (
-            f"output '{name}' changes by {away.max():.3g} (from {first[place]:.6g} to "
+            f"output '{name}' changes by {away[place]:.3g} (from {first[place]:.6g} to "
             f"{second[place]:.6g})"
         )
         return Difference(name, place[0] if batching else None, text)
     return None
+
+
+def _scale(size: np.ndarray[Any, Any]) -> float:
+    """Return how large the values are from which rounding in the others may come.
+
+    The largest, but for those that are far from the rest: a mask of -1e9 is in no sum with them.
+    """
+    some = size[size > 0]
+    if some.size == 0:
+        return 1.0
+    return float(min(some.max(), _FAR * np.quantile(some, 0.25)))
 
 
 def tolerance(model: CheckedModel, instance: Instance, arrays: Arrays) -> float:
