@@ -30,7 +30,7 @@ class ChangelogError(RuntimeError):
 
 def _sections(text: str) -> dict[str, tuple[re.Match[str], str]]:
     headings = list(_HEADING.finditer(text))
-    ends = [*(match.start() for match in headings[1:]), len(text)]
+    ends = [*(match.start() for match in headings), len(text)][1:]
     found: dict[str, tuple[re.Match[str], str]] = {}
     for match, end in zip(headings, ends, strict=True):
         if match["name"] in found:

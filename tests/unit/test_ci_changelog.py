@@ -79,3 +79,10 @@ def test_two_sections_of_a_version_are_refused(changelog: Path) -> None:
     changelog.write_text(TEXT + "\n## [0.1.0] - 2026-02-01\n\n- Again.\n")
     with pytest.raises(ChangelogError, match=r"expected one section 0\.1\.0, got two"):
         section("0.1.0", changelog)
+
+
+def test_a_changelog_without_any_section_is_told_what_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "CHANGELOG.md"
+    path.write_text("# Changelog\n\nNothing yet.\n", encoding="utf-8")
+    with pytest.raises(ChangelogError, match=r"expected a section ## \[Unreleased\], got none"):
+        section("Unreleased", path)
