@@ -93,13 +93,17 @@ def _find(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
+def _client() -> Requirement:
+    return Requirement("Docker client", "any", "docker.io", lambda: _find("docker"))
+
+
 @contextlib.contextmanager
 def _started() -> Iterator[docker.DockerClient]:
     try:
         toolchain.ensure(
             [
                 Requirement("Docker engine", "any", "docker.io", lambda: _find("dockerd")),
-                Requirement("Docker client", "any", "docker.io", lambda: _find("docker")),
+                _client(),
             ]
         )
     except ToolchainError as error:
@@ -154,6 +158,9 @@ def buildkit_client() -> list[str]:
     Raises:
         EngineError: There is no client that can.
     """
+    # Where an engine answers from elsewhere, nothing has needed a client yet.
+    with contextlib.suppress(ToolchainError):
+        toolchain.ensure([_client()])
     tried = []
     for folder in dict.fromkeys([*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin"]):
         client = Path(folder, "docker")
@@ -167,8 +174,12 @@ def buildkit_client() -> list[str]:
             return [str(client), "build"]
     raise EngineError(
         f"BuildKit: expected a docker client that has it, got {', '.join(tried) or 'none'}; "
-        "install buildx beside it (docker-buildx-plugin, or docker-buildx), or build with "
-        "--builder buildah"
+        + (
+            "install buildx beside it (docker-buildx-plugin, or docker-buildx), or build with "
+            "--builder buildah"
+            if tried
+            else "apt-get install docker.io"
+        )
     )
 
 

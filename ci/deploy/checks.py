@@ -54,24 +54,33 @@ def check_everything(
     problems: list[str] = []
     said: list[str] = []
 
-    def look(check: Callable[[], str]) -> None:
+    def look(check: Callable[[], str], folder: ArtifactFolder | None = None) -> None:
         try:
             said.append(check())
-        except (ChangelogError, DeployError, OSError, VerificationError) as error:
+        except VerificationError as error:
+            where = f"{folder.name}: " if folder else ""
+            problems.extend(f"{where}{line}" for line in str(error).splitlines())
+            if folder:  # what a downloader would do is no help to whoever publishes
+                problems.append(
+                    f"{where}these are not as they were made: ./ci/nox -s package-{folder.name}, "
+                    f"and sign them with the key that belongs to the one in {PUBLIC_KEY_FILE}"
+                )
+        except (ChangelogError, DeployError, OSError) as error:
             problems.extend(str(error).splitlines())
 
     if tag is not None or not rehearsal:
         look(lambda: _check_tag(plan, tag))
     if not rehearsal:
         look(lambda: _check_commit(commit))
-    elif commit is not None and commit.endswith(MODIFIED):
-        commit = None  # whoever is at work has artifacts of a moment ago
+    if commit is not None and commit.endswith(MODIFIED):
+        # In a rehearsal, whoever is at work has artifacts of a moment ago. Else it has been said.
+        commit = None
     look(lambda: _check_changelog(plan, changelog, rehearsal=rehearsal and tag is None))
     for folder in plan.folders:
         check = functools.partial(
             _check_folder, plan, folder, commit, public_key, unsigned=unsigned or rehearsal
         )
-        look(check)
+        look(check, folder)
     if not problems:
         look(lambda: _check_wheels(plan))
     if problems:
