@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import textwrap
@@ -74,6 +75,7 @@ def test_inputs_are_read_as_triton_writes_them() -> None:
         (["X:FP32[a]"], "expected numbers as dims"),
         (["X:FLOAT[4]"], "'FLOAT' is no data type"),
         (["a-b:FP32[4]"], "'a-b' is no name that a Python function can have"),
+        (["class:FP32[4]"], "'class' is no name that a Python function can have"),
         (["X:FP32[4]", "X:FP32[5]"], "'X' is given twice"),
     ],
 )
@@ -426,6 +428,21 @@ def test_init_refuses(tmp_path: Path, options: list[str], code: int, said: str) 
     assert got == code
     assert said in err
     assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize("name", ['x"""y', "back\\N{slash", "über uns"])
+def test_any_name_of_a_folder_will_do(tmp_path: Path, name: str) -> None:
+    with new_model.new_version(tmp_path, name) as version:
+        new_model.from_template(version, parse_inputs(["X:FP32[4]"]), 4)
+    module = ast.parse((version / "model.py").read_text(encoding="utf-8"))
+    assert name in (ast.get_docstring(module) or "")
+
+
+def test_a_failure_leaves_no_folder_behind(tmp_path: Path) -> None:
+    options = ["--checkpoint", "no.msgpack", "--input", "X:FP32[4]"]
+    code, _, _ = run("init", "m", "--repository", tmp_path / "a" / "b" / "c", *options)
+    assert code == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["a/b", ".hidden", " m", ""])

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,31 @@ def test_a_model_that_does_not_end(tmp_path: Path) -> None:
     (report,) = check_in_process(tmp_path / "m", timeout=3)
     assert "took longer than 3 s" in report.findings[0].detail
     assert "--timeout" in report.findings[0].remedy
+
+
+def test_a_process_that_a_model_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    left = tmp_path / "pid"
+    leaving = (
+        "import os, pathlib, time\n"
+        "if (child := os.fork()) == 0:\n    os.setsid()\n    time.sleep(600)\n    os._exit(0)\n"
+        f"pathlib.Path({str(left)!r}).write_text(str(child))\n"
+    )
+    write_model(tmp_path, "m", leaving + LINEAR.replace("\n    ", "\n"), params=PARAMS)
+    (report,) = check_in_process(tmp_path / "m")
+    os.kill(int(left.read_text()), signal.SIGKILL)  # it is still there
+    assert report.loaded
+
+
+def test_a_model_that_writes_where_it_should_not(tmp_path: Path) -> None:
+    everywhere = (
+        "import os\nfor number in range(3, 40):\n    try:\n"
+        "        os.write(number, b'what is this\\n')\n    except OSError:\n        pass\n"
+    )
+    write_model(tmp_path, "m", everywhere + LINEAR.replace("\n    ", "\n"), params=PARAMS)
+    told: list[tuple[str, str]] = []
+    (report,) = check_in_process(tmp_path / "m", tell=lambda kind, text: told.append((kind, text)))
+    assert report.loaded
+    assert ("printed", "what is this") in told
 
 
 def test_what_a_model_prints_and_warns_of(tmp_path: Path) -> None:

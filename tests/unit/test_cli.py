@@ -197,6 +197,8 @@ RAISES: dict[str, BaseException | None] = {
     "fault": ZeroDivisionError("division by zero"),
     "interrupt": KeyboardInterrupt(),
     "terminated": Terminated(),
+    "hung up": Terminated("SIGHUP"),
+    "exits": SystemExit(0),
 }
 
 
@@ -231,6 +233,8 @@ def invoke(*arguments: str) -> tuple[int, str, str]:
         ("fault", 3, "error: unexpected ZeroDivisionError: division by zero\n  -> run it again"),
         ("interrupt", 130, "error: interrupted\n"),
         ("terminated", 143, "error: told to end by SIGTERM\n"),
+        ("hung up", 143, "error: told to end by SIGHUP\n"),
+        ("exits", 1, "error: code that was imported ended this command: sys.exit(0)\n  -> take"),
     ],
 )
 def test_what_is_raised_becomes_a_line_and_a_code(what: str, code: int, said: str) -> None:
@@ -249,6 +253,33 @@ def test_what_is_raised_becomes_a_line_and_a_code(what: str, code: int, said: st
     if what == "failed":
         assert answer["error"] == {"message": "it is broken", "remedy": "mend it"}
         assert answer["part"] == "leg"
+
+
+@command(("noisy", "Try it"))
+def noisy(
+    _out: Output,
+    seconds: Annotated[float, typer.Option(help="How long.", min=1)] = 1,
+) -> None:
+    """Run what an author wrote."""
+    print("from an author's module")
+
+
+def test_what_authors_print_is_no_json() -> None:
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command("noisy")(noisy)
+    result = CliRunner().invoke(app, ["--json"])
+    assert json.loads(result.stdout)["ok"]
+    assert result.stderr == "from an author's module\n"
+    assert CliRunner().invoke(app, []).stdout == "from an author's module\n"
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_a_number_that_is_none_is_refused(number: str) -> None:
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command("noisy")(noisy)
+    result = CliRunner().invoke(app, ["--seconds", number])
+    assert result.exit_code == ExitCode.USAGE
+    assert f"--seconds: expected a number of seconds, got {number}" in result.stderr
 
 
 def test_debug_shows_where_a_fault_is() -> None:

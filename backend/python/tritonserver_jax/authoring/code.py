@@ -31,6 +31,11 @@ class Weights:
     leaves: Sequence[tuple[str, str]] = ()
 
 
+def _in_text(name: str) -> str:
+    """Return a name as it can be written between quotes."""
+    return name.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def _signature(inputs: Sequence[TensorSpec], max_batch_size: int) -> list[str]:
     lines = ["SIGNATURE = {", f'{_INDENT}"inputs": {{']
     for name, (dtype, dims) in signature_inputs(inputs).items():
@@ -67,6 +72,7 @@ def template_code(name: str, inputs: Sequence[TensorSpec], max_batch_size: int) 
     for spec in inputs:
         scaled = f'{spec.name} * params["{spec.name}"]["scale"] + params["{spec.name}"]["shift"]'
         outputs.append(f'{_INDENT * 2}"{output_name(spec.name)}": {scaled},')
+    name = _in_text(name)
     return _file(
         [
             f'"""The model {name}: scales and shifts its inputs, until you write your network."""',
@@ -108,6 +114,7 @@ def checkpoint_code(
     if len(weights.leaves) > _MOST_LEAVES:
         leaves.append(f"#   and {len(weights.leaves) - _MOST_LEAVES} more")
     returned = ", ".join(f'"{output_name(spec.name)}": {spec.name}' for spec in inputs)
+    name = _in_text(name)
     return _file(
         [
             f'"""The model {name}: its parameters are in {weights.file}; write its network."""',
@@ -176,7 +183,7 @@ def object_code(
     else:
         imported, root = f"import {module}", module
     value = f"{root}.{found.name}"
-    about = f'"""The model {name}: {value}, {found.kind.value}."""'
+    about = f'"""The model {_in_text(name)}: {_in_text(value)}, {found.kind.value}."""'
     imports, setup, load = [imported], list[str](), list[str]()
     where = f"`params` is what lies in {weights.file}." if weights else "It has no parameters."
     kind = found.kind

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -43,7 +44,7 @@ def parse_inputs(texts: Sequence[str]) -> tuple[TensorSpec, ...]:
             spec = author_spec(name, (match["type"], [int(part) for part in parts]), "--input")
         except BackendError as error:
             raise AuthoringError(f"{error}; {HOW}") from error
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise AuthoringError(
                 f"--input: {name!r} is no name that a Python function can have for an argument; "
                 "choose another, or write model.py yourself with predict(params, **inputs)"

@@ -6,6 +6,7 @@ What is half written is taken away when a step fails, and nothing that is there 
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -74,16 +75,18 @@ def new_version(repository: Path, name: str) -> Iterator[Path]:
         raise AuthoringError(
             f"{model} is there already, and is not replaced; choose another name, or remove it"
         )
-    had_repository = repository.exists()
+    folders = (model, repository, *repository.parents)
+    made = [folder for folder in folders if not folder.exists()]
     version = model / "1"
-    version.mkdir(parents=True)
     try:
+        version.mkdir(parents=True)
         write_config(model)
         yield version
     except BaseException:
-        shutil.rmtree(model)
-        if not had_repository:
-            repository.rmdir()
+        shutil.rmtree(model, ignore_errors=True)
+        for folder in made[1:]:
+            with contextlib.suppress(OSError):  # somebody else has put something there
+                folder.rmdir()
         raise
 
 

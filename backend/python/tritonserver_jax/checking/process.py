@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ __all__ = ["check_in_process"]
 
 #: Of what a model printed before it ended its process, how many lines are shown.
 _LAST_LINES: Final = 12
+_POLL_SECONDS: Final = 0.1
 
 #: Where this package is found.
 _PACKAGES: Final = Path(__file__).resolve().parents[2]
@@ -88,9 +90,13 @@ def check_in_process(
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(request) + "\n")
                 process.stdin.close()
-            for line in process.stdout:
-                event: dict[str, Any] = json.loads(line)
-                kind = event.pop("event")
+            for line in _lines(process):
+                try:
+                    event: dict[str, Any] = json.loads(line)
+                    kind = event.pop("event")
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    tell("printed", line)  # by a model that writes to what is not its own
+                    continue
                 if kind == "report":
                     reports.append(ModelReport.from_json(event))
                 elif kind == "doing":
@@ -124,6 +130,28 @@ def check_in_process(
         )
         reports = [ModelReport(directory.name, version, [finding])]
     return reports
+
+
+def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
+    """Read lines until the process has ended, whoever else holds the other end of the pipe.
+
+    A process that a model started may live on, out of reach.
+    """
+    assert process.stdout is not None  # noqa: S101 - a pipe, as asked for
+    pipe = process.stdout.fileno()
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            ended = process.poll() is not None
+            if selector.select(0 if ended else _POLL_SECONDS):
+                data = os.read(pipe, 1 << 16)
+                if not data:
+                    return
+                *whole, rest = (rest + data).split(b"\n")
+                yield from (line.decode("utf-8", "replace") for line in whole)
+            elif ended:
+                return
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

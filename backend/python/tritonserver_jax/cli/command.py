@@ -7,6 +7,7 @@ import functools
 import inspect
 import itertools
 import json
+import math
 import os
 import shlex
 import signal
@@ -14,7 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from enum import IntEnum
 from types import FrameType
@@ -59,7 +60,7 @@ EXIT_CODES: Final = {
     ExitCode.USAGE: "wrong options, or what they name is not there",
     ExitCode.FAULT: "a fault in this program: `--debug` shows where",
     ExitCode.INTERRUPTED: "ended by Ctrl-C before it was done",
-    ExitCode.TERMINATED: "ended by SIGTERM before it was done",
+    ExitCode.TERMINATED: "ended by SIGTERM or SIGHUP before it was done",
 }
 
 
@@ -97,7 +98,7 @@ class UsageError(CommandFailedError):
 
 
 class Terminated(BaseException):
-    """The process was told to end by SIGTERM."""
+    """The process was told to end, by SIGTERM or because its terminal is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,12 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
+        self._machine = sys.stdout
         self._result: dict[str, object] = {}
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Keep what authors' code prints away from what a machine reads."""
+        return redirect_stdout(sys.stderr) if self.as_json else nullcontext()
 
     def progress(self, text: str) -> None:
         """Say what is being done."""
@@ -186,7 +192,7 @@ class Output:
     def event(self, name: str, **values: object) -> None:
         """Tell a machine at once, in a line of its own; for commands that go on."""
         if self.as_json:
-            print(json.dumps({"event": name, **values}), file=sys.stdout, flush=True)
+            print(json.dumps({"event": name, **values}), file=self._machine, flush=True)
 
     def error(self, error: CommandFailedError) -> None:
         """Say why a command failed."""
@@ -208,7 +214,7 @@ class Output:
         if events:
             self.event("end", **ended)
         else:
-            print(json.dumps(ended, indent=2), file=sys.stdout, flush=True)
+            print(json.dumps(ended, indent=2), file=self._machine, flush=True)
 
     @staticmethod
     def _write(stream: Any, text: str, style: str, *, only: int | None = None) -> None:
@@ -230,19 +236,25 @@ class Output:
 
 @contextmanager
 def _termination_raises() -> Iterator[None]:
-    """Make SIGTERM an exception, so that what was begun is put back."""
+    """Make SIGTERM and SIGHUP exceptions, so that what was begun is put back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise Terminated
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise Terminated(signal.Signals(number).name)
 
-    before = signal.signal(signal.SIGTERM, end)
+    # Whoever wants it to outlive its terminal has the signal ignored (nohup).
+    before = {
+        one: signal.signal(one, end)
+        for one in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(one) != signal.SIG_IGN
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def command(
@@ -266,7 +278,13 @@ def command(
         @functools.wraps(function)
         def run(json: bool, debug: bool, **arguments: Any) -> None:
             output = Output(as_json=json)
-            call = functools.partial(function, output, **arguments)
+
+            def call() -> None:
+                for name, value in arguments.items():
+                    if isinstance(value, float) and not math.isfinite(value):
+                        raise UsageError(f"--{name}: expected a number of seconds, got {value}")
+                function(output, **arguments)
+
             raise typer.Exit(_run(call, output, expected, debug, events=events))
 
         shared = [
@@ -314,7 +332,7 @@ def _run(
     failure: CommandFailedError | None = None
     try:
         try:
-            with _termination_raises():
+            with _termination_raises(), output.alone():
                 call()
             code = ExitCode.OK
         except BrokenPipeError:
@@ -322,7 +340,17 @@ def _run(
         except (KeyboardInterrupt, Terminated) as end:
             stopped = isinstance(end, KeyboardInterrupt)
             code = ExitCode.INTERRUPTED if stopped else ExitCode.TERMINATED
-            failure = CommandFailedError("interrupted" if stopped else "told to end by SIGTERM")
+            failure = CommandFailedError(
+                "interrupted"
+                if stopped
+                else f"told to end by {end.args[0] if end.args else 'SIGTERM'}"
+            )
+        except SystemExit as end:  # nothing of ours does this
+            code = ExitCode.FAILED
+            failure = CommandFailedError(
+                f"code that was imported ended this command: sys.exit({end.code!r})",
+                "take that out of the module, or put it below if __name__ == '__main__'",
+            )
         except CommandFailedError as error:
             code, failure = error.code, error
         except Exception as error:
