@@ -368,6 +368,12 @@ BACKEND = 'backend: "jax"\n'
             "parameter 'buckets': 16 is more than max_batch_size",
             "",
         ),
+        (
+            'max_batch_size: 8 output { name: "y" dims: 3 label_filename: "no.txt" }',
+            "config",
+            "output 'y' has the label_filename no.txt, and there is no such file",
+            "beside config.pbtxt",
+        ),
         ("instance_group { kind: KIND_GPU }", "load", "wants KIND_GPU", "--cpu"),
         ("instance_group { kind: KIND_CPU gpus: 0 }", "config", "names the GPUs 0", "KIND_GPU"),
         (
@@ -395,6 +401,15 @@ def test_a_configuration_that_contradicts_the_model(
     assert finding.name == name
     assert said in finding.detail
     assert remedy in finding.remedy
+
+
+def test_a_version_that_ends_a_server(tmp_path: Path) -> None:
+    number = "9" * 23
+    write_model(tmp_path, "m", LINEAR, params=PARAMS)
+    (tmp_path / "m" / "1").rename(tmp_path / "m" / number)
+    (report,) = check_model(tmp_path / "m", tell=lambda _: None)
+    said = [one.detail for one in report.findings if one.status is Status.FAIL]
+    assert any(f"the version folder {number} is larger than" in one for one in said)
 
 
 def test_a_configuration_that_says_all_and_agrees(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from tritonserver_jax.findings import Finding, Status
 __all__ = ["against_triton", "batch_sizes"]
 
 _NAME: Final = "config"
+#: Triton keeps versions as signed numbers of 64 bits, and does not expect others.
+_LARGEST_VERSION: Final = 2**63 - 1
 
 
 def _fail(detail: str, remedy: str) -> Finding:
@@ -52,12 +54,30 @@ def against_triton(
             f"{', '.join(map(str, versions))}",
             "name one that is there, or leave version_policy out for the newest",
         )
+    if versions and versions[-1] > _LARGEST_VERSION:
+        yield _fail(
+            f"the version folder {versions[-1]} is larger than {_LARGEST_VERSION}, which ends a "
+            "server",
+            "give it a smaller number",
+        )
+    yield from _of_labels(config, directory)
     rows = int(config.get("max_batch_size", 0))
     if rows < 0:
         yield _fail(f"max_batch_size is {rows}", "set it to 0 for a model without batches")
     yield from _of_dims(config)
     yield from _of_batching(config, rows)
     yield from _of_instances(config)
+
+
+def _of_labels(config: Mapping[str, Any], directory: Path) -> Iterator[Finding]:
+    for tensor in config.get("output", ()):
+        name = str(tensor.get("label_filename", ""))
+        if name and not (directory / name).is_file():
+            yield _fail(
+                f"output '{tensor.get('name', '')}' has the label_filename {name}, and there is no "
+                f"such file in {directory}",
+                "put it beside config.pbtxt, or leave label_filename out",
+            )
 
 
 def _of_dims(config: Mapping[str, Any]) -> Iterator[Finding]:
