@@ -403,6 +403,14 @@ def test_a_configuration_that_contradicts_the_model(
     assert remedy in finding.remedy
 
 
+def test_a_comment_in_any_encoding(tmp_path: Path) -> None:
+    write_model(tmp_path, "m", LINEAR, params=PARAMS, config=BACKEND)
+    path = tmp_path / "m" / "config.pbtxt"
+    path.write_bytes(path.read_bytes() + b"# gr\xfc\xdfe\n")
+    (report,) = check_model(tmp_path / "m", tell=lambda _: None)
+    assert bad(report) == []
+
+
 def test_a_version_that_ends_a_server(tmp_path: Path) -> None:
     number = "9" * 23
     write_model(tmp_path, "m", LINEAR, params=PARAMS)

@@ -73,6 +73,19 @@ def test_what_is_wrong_is_told_to_people_and_machines(tmp_path: Path) -> None:
     assert {one["status"] for one in report["findings"]} == {"ok"}
 
 
+def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path: Path) -> None:
+    code = """
+        SIGNATURE = {"inputs": {"a[/b]": ("FP32", [4])}, "max_batch_size": 2}
+
+        def predict(params, **inputs):
+            return {"y": inputs["a[/b]"]}
+    """
+    write_model(tmp_path, "m", code)
+    status, out, _ = run("check", tmp_path)
+    assert status == 0
+    assert "a[/b]: float32[2,4]" in out
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -8,6 +8,7 @@ from typing import Final
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tritonserver_jax.checking.results import ModelReport, ProgramReport
 
@@ -68,7 +69,7 @@ def _table(programs: Sequence[ProgramReport]) -> Table:
         table.add_row(
             *([one.device] if several else []),
             "-" if one.rows is None else str(one.rows),
-            one.shapes,
+            Text(one.shapes),  # names may look like markup
             f"{one.compile_seconds:.2f} s",
             run,
             in_words(one.tensor_bytes),

@@ -104,8 +104,9 @@ def _read_config(report: ModelReport, directory: Path) -> dict[str, Any]:
     path = directory / "config.pbtxt"
     if path.is_file():
         try:
-            config = parse_config(path.read_text(encoding="utf-8"), str(path))
-        except (ConfigTextError, UnicodeDecodeError, OSError) as error:
+            # As Triton does, which takes a comment in any encoding.
+            config = parse_config(path.read_text(encoding="utf-8", errors="replace"), str(path))
+        except (ConfigTextError, OSError) as error:
             message, _, remedy = str(error).rpartition("; ")
             _refuse(report, "config", message or str(error), remedy if message else "")
     else:
