@@ -18,7 +18,9 @@ from benchmarks.workplace import Workplace
 #: Another model beside the network: with convolutions, XLA has more to do.
 DIGITS = "digits"
 
-_IN_XLA: Final = re.compile(r"compiled predict for .* ([0-9.]+) s of them in XLA")
+_COMPILED: Final = re.compile(
+    r"model '(\w+)' version 1: compiled predict for .* ([0-9.]+) s of them in XLA"
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class Start:
     def to_json(self) -> dict[str, Any]:
         """As it goes into the report."""
         return asdict(self)
+
+
+def xla_seconds(log: str, model: str) -> float:
+    """Return how long XLA took for all programs of a model.
+
+    Args:
+        log: Of a server with ``log-detail=detailed``.
+        model: One of those that it serves.
+    """
+    return sum(float(seconds) for name, seconds in _COMPILED.findall(log) if name == model)
 
 
 def digits_repository(repository: Path) -> Path:
@@ -84,14 +96,14 @@ def measure_starts(work: Workplace, rounds: int) -> list[Start]:
                 with serve(work, repository, work.backends, args=args) as running:
                     assert running.server is not None  # noqa: S101 - serve() starts one
                     counters = read_counters(running.server.metrics(), model)
-                    in_xla = _IN_XLA.findall(running.server.log_text())
+                    xla = xla_seconds(running.server.log_text(), model)
                 found.append(
                     Start(
                         model=model,
                         kind=kind,
                         ready_seconds=running.ready_seconds,
                         compile_seconds=counters["jax_xla_compilation_time"],
-                        xla_seconds=sum(map(float, in_xla)),
+                        xla_seconds=xla,
                         programs=round(counters["jax_xla_compilations"]),
                         cache_hits=round(counters["jax_compile_cache_hits"]),
                     )

@@ -11,7 +11,7 @@ from benchmarks.overhead import batch_times, read_counters
 from benchmarks.plan import BY_WRK, CLIENTS, QUICK, Plan, targets
 from benchmarks.report import Report, document
 from benchmarks.results import Cell, Run, Target, medians, ratio, spread
-from benchmarks.starts import Start
+from benchmarks.starts import Start, xla_seconds
 from benchmarks.tables import Rows, ratio_rows
 from tritonserver_jax.tuning.perf_analyzer import Measurement
 
@@ -209,3 +209,15 @@ def test_figures_are_set_to_the_right() -> None:
 
 def test_a_table_has_only_what_was_measured(report: Report) -> None:
     assert {row[2] for row in ratio_rows(medians(report.runs)).rows} == {"1"}
+
+
+def test_xlas_part_is_of_one_model() -> None:
+    def line(model: str, rows: int, seconds: str) -> str:
+        return (
+            f"I1130 06:00:00.000000 1 program.py:1] jax: model '{model}' version 1: compiled "
+            f"predict for X: float32[{rows},64] on cpu:0 in 0.500 s, {seconds} s of them in XLA"
+        )
+
+    log = "\n".join([line("mlp", 64, "0.125"), line("large", 1, "0.400"), line("mlp", 32, "0.250")])
+    assert xla_seconds(log, "mlp") == 0.375
+    assert xla_seconds(log, "large") == 0.4
