@@ -328,7 +328,7 @@ class DevicePrograms:
         self._compiling: dict[Arguments, threading.Lock] = {}
         self._permanent: dict[Arguments, Program] = {}
         self._recent: dict[Arguments, Program] = {}
-        self._small: list[Arguments] = []  # of which XLA was asked
+        self._small: Arguments | None = None  # the last that XLA said to be small
         with x64_mode(predict.x64):
             # Waited for, so that the host's copy is not held until some later call of JAX.
             self.params = jax.block_until_ready(jax.device_put(params, device))
@@ -407,11 +407,11 @@ class DevicePrograms:
         XLA takes as long to say it as to read a small program from the compile cache. Models are
         compiled from the largest batch down, so that it is mostly asked once.
         """
-        if any(_covers(one, arguments) for one in self._small):
+        if self._small is not None and _covers(self._small, arguments):
             return True
         small = _is_small(lowered)
         if small:
-            self._small.append(arguments)
+            self._small = arguments
         return small
 
     def _compiler_options(
