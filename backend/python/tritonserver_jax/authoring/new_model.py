@@ -6,10 +6,9 @@ What is half written is taken away when a step fails, and nothing that is there 
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,8 +74,7 @@ def new_version(repository: Path, name: str) -> Iterator[Path]:
         raise AuthoringError(
             f"{model} is there already, and is not replaced; choose another name, or remove it"
         )
-    folders = (model, repository, *repository.parents)
-    made = [folder for folder in folders if not folder.exists()]
+    made = [folder for folder in (repository, *repository.parents) if not folder.exists()]
     version = model / "1"
     try:
         version.mkdir(parents=True)
@@ -84,8 +82,8 @@ def new_version(repository: Path, name: str) -> Iterator[Path]:
         yield version
     except BaseException:
         shutil.rmtree(model, ignore_errors=True)
-        for folder in made[1:]:
-            with contextlib.suppress(OSError):  # somebody else has put something there
+        for folder in made:
+            with suppress(OSError):  # somebody else has put something there
                 folder.rmdir()
         raise
 

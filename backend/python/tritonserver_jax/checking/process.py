@@ -139,7 +139,7 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
     """
     assert process.stdout is not None  # noqa: S101 - a pipe, as asked for
     pipe = process.stdout.fileno()
-    rest = b""
+    rest = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while True:
@@ -148,8 +148,10 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
                 data = os.read(pipe, 1 << 16)
                 if not data:
                     return
-                *whole, rest = (rest + data).split(b"\n")
-                yield from (line.decode("utf-8", "replace") for line in whole)
+                rest += data
+                if b"\n" in data:  # a report may be long
+                    *whole, rest = rest.split(b"\n")
+                    yield from (line.decode("utf-8", "replace") for line in whole)
             elif ended:
                 return
 

@@ -100,6 +100,9 @@ class UsageError(CommandFailedError):
 class Terminated(BaseException):
     """The process was told to end, by SIGTERM or because its terminal is gone."""
 
+    def __init__(self, by: str = "SIGTERM") -> None:
+        super().__init__(by)
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -340,11 +343,7 @@ def _run(
         except (KeyboardInterrupt, Terminated) as end:
             stopped = isinstance(end, KeyboardInterrupt)
             code = ExitCode.INTERRUPTED if stopped else ExitCode.TERMINATED
-            failure = CommandFailedError(
-                "interrupted"
-                if stopped
-                else f"told to end by {end.args[0] if end.args else 'SIGTERM'}"
-            )
+            failure = CommandFailedError("interrupted" if stopped else f"told to end by {end}")
         except SystemExit as end:  # nothing of ours does this
             code = ExitCode.FAILED
             failure = CommandFailedError(
