@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +21,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.pytriton import pytriton_python
 from benchmarks.workplace import Workplace
 from ci.process import ROOT
+from ci.service import running_service
 from tritonserver_jax.repository import save_params
 from tritonserver_jax.server import TritonServer
 from tritonserver_jax.server.ports import HOST, PortReservation
@@ -221,33 +219,19 @@ def _program(
     """Run a server that is not a tritonserver of ours; its process group ends with the block."""
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **env},
-            start_new_session=True,
-        )
-    try:
-        while not _answers(ready):
-            if process.poll() is not None or time.monotonic() - started > _READY_SECONDS:
-                tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-20:])
-                raise BenchmarkError(
-                    f"{command[0]}: expected an answer of {ready}, "
-                    f"{'it ended' if process.poll() is not None else 'there was none'}:\n{tail}"
-                )
-            time.sleep(0.05)
+    with running_service(
+        command,
+        lambda: _answers(ready),
+        log,
+        error=BenchmarkError,
+        name=f"the server of {ready}",
+        cwd=ROOT,
+        env={**os.environ, **env},
+        group=True,
+        start_seconds=_READY_SECONDS,
+        stop_seconds=20,
+    ) as process:
         yield process.pid, time.monotonic() - started
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(20)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def _fastapi(

@@ -11,10 +11,8 @@ import argparse
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -24,6 +22,7 @@ from docker.errors import DockerException
 
 from ci import toolchain
 from ci.process import CommandError, capture, fail, run
+from ci.service import running_service
 from ci.toolchain import Requirement, ToolchainError
 
 __all__ = ["EngineError", "buildkit_client", "connect", "docker_engine"]
@@ -31,7 +30,6 @@ __all__ = ["EngineError", "buildkit_client", "connect", "docker_engine"]
 SOCKET: Final = Path("/var/run/docker.sock")
 START_SECONDS: Final = 60
 STOP_SECONDS: Final = 30
-_LOG_LINES: Final = 15
 
 
 class EngineError(RuntimeError):
@@ -112,42 +110,29 @@ def _started() -> Iterator[docker.DockerClient]:
     with tempfile.TemporaryDirectory(prefix="tritonserver-jax-") as scratch:
         log = Path(scratch, "dockerd.log")
         print(f"$ {daemon}  # no engine answered", flush=True)
-        with log.open("wb") as output:
-            process = subprocess.Popen(
+        with (
+            running_service(
                 [daemon],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            with contextlib.closing(_wait(process, log)) as client:
-                yield client
-        finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                _answers,
+                log,
+                error=EngineError,
+                remedy="in a container it needs --privileged, or set DOCKER_HOST to an engine "
+                "elsewhere",
+                group=True,
+                start_seconds=START_SECONDS,
+                stop_seconds=STOP_SECONDS,
+            ),
+            contextlib.closing(connect()) as client,
+        ):
+            yield client
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path) -> docker.DockerClient:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        with contextlib.suppress(EngineError):
-            return connect()
-        code = process.poll()
-        if code is None and time.monotonic() < deadline:
-            time.sleep(0.1)
-            continue
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:]
-        state = f"has not answered in {START_SECONDS} s" if code is None else f"ended with {code}"
-        shown = "\n".join(f"    {line}" for line in said)
-        raise EngineError(
-            f"dockerd {state}; in a container it needs --privileged, or set DOCKER_HOST to an "
-            f"engine elsewhere. What it said:\n{shown}"
-        )
+def _answers() -> bool:
+    try:
+        connect().close()
+    except EngineError:
+        return False
+    return True
 
 
 def buildkit_client() -> list[str]:

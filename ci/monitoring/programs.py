@@ -58,7 +58,7 @@ def promtool(*words: str | Path, cwd: Path) -> str:
 
 def _running(
     command: list[str], address: str, ready: str, folder: Path
-) -> contextlib.AbstractContextManager[None]:
+) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     return running_service(
         command,
         lambda: _answers(address, ready),
