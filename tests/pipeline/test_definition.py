@@ -48,8 +48,6 @@ PREDEFINED = {
     "CI_PIPELINE_SOURCE",
     "CI_PROJECT_DIR",
 }
-#: What only the one who starts a pipeline by hand can say.
-ASKED = {"ROLLBACK_TO"}
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +125,7 @@ def test_every_variable_is_declared_or_is_gitlabs_own(pipeline: Pipeline) -> Non
         for text in strings_of(job):
             # A pattern is no place for variables.
             used = names_in(re.sub(r"=~ /[^/]*/", "", text))
-            assert used <= declared | own | PREDEFINED | ASKED, f"{name}: {used}"
+            assert used <= declared | own | PREDEFINED, f"{name}: {used}"
     for rule in pipeline.settings["workflow"]["rules"]:
         assert names_in(re.sub(r"=~ /[^/]*/", "", rule["if"])) <= PREDEFINED
         assert set(rule.get("variables", {})) <= declared
@@ -292,7 +290,7 @@ def test_scripts_pass_shellcheck(pipeline: Pipeline, tmp_path: Path) -> None:
         script = tmp_path / f"{name}.sh"
         declared = {**pipeline.variables, **pipeline.jobs[name].get("variables", {})}
         # What GitLab sets is no typing error.
-        given = [f"export {variable}=" for variable in {*declared, *PREDEFINED, *ASKED}]
+        given = [f"export {variable}=" for variable in {*declared, *PREDEFINED}]
         script.write_text("\n".join(["#!/bin/sh", "set -eu", *given, *pipeline.script(name), ""]))
     scripts = sorted(tmp_path.glob("*.sh"))
     # One and the same for a hundred jobs.
@@ -311,6 +309,10 @@ def test_files_of_the_pipeline_hold_nothing_but_their_concern(pipeline: Pipeline
         "variables",
         "default",
     }
+    for include in pipeline.settings["include"]:
+        for rule in include.get("rules", ()):
+            # GitLab knows no others here: a branch would be empty, and the rule never true.
+            assert names_in(rule["if"]) <= {"CI_PIPELINE_SOURCE", "ROLLBACK_TO"}
     included = {one["local"] for one in pipeline.settings["include"]}
     assert included == {f"ci/gitlab/{path.name}" for path in (ROOT / "ci/gitlab").glob("*.yml")}
 
@@ -318,7 +320,7 @@ def test_files_of_the_pipeline_hold_nothing_but_their_concern(pipeline: Pipeline
 def test_the_documentation_names_every_variable_runner_and_stage(pipeline: Pipeline) -> None:
     text = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
     names = {name for name, one in pipeline.settings["variables"].items() if isinstance(one, dict)}
-    names |= {KEY_FILE, KEY, PASSWORD, TOKEN, *ASKED}
+    names |= {KEY_FILE, KEY, PASSWORD, TOKEN}
     names |= {name for name, _ in variable_descriptions() if not name.startswith("CI_")}
     for name in names:
         assert f"`{name}`" in text, f"docs/pipeline.md does not say what {name} is"

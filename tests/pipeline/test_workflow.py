@@ -130,13 +130,31 @@ def test_a_schedule_measures_and_looks_longer(
     assert {by_hand[name] for name in scheduled} == {"manual"}
 
 
-def test_a_rollback_is_asked_for_by_hand(
-    jobs_of: Callable[[Mapping[str, str]], dict[str, str]],
+def prefilled(pipeline: Pipeline) -> dict[str, str]:
+    """What the page that starts a pipeline sends, where nothing is typed into it."""
+    declared: dict[str, Any] = pipeline.settings["variables"]
+    described = {name for name, one in declared.items() if isinstance(one, Mapping)}
+    return {name: value for name, value in pipeline.variables.items() if name in described}
+
+
+def test_a_rollback_is_asked_for_by_hand_and_is_all_that_its_pipeline_does(
+    jobs_of: Callable[[Mapping[str, str]], dict[str, str]], pipeline: Pipeline
 ) -> None:
     web = {**MAIN, "CI_PIPELINE_SOURCE": "web"}
-    assert "rollback" not in jobs_of(web)
-    assert jobs_of({**web, "ROLLBACK_TO": "0.1.0"})["rollback"] == "manual"
-    assert "rollback" not in jobs_of({**MAIN, "ROLLBACK_TO": "0.1.0"})
+    form = prefilled(pipeline)
+    assert form["ROLLBACK_TO"] == ""
+    everything = jobs_of(web)
+    assert "rollback" not in everything
+    assert jobs_of({**web, **form}) == everything
+    asked = {"ROLLBACK_TO": "0.1.0"}
+    for start in ({**web, **asked}, {**web, **form, **asked}):
+        assert jobs_of(start) == {"rollback": "manual"}
+    # Of another branch there is none.
+    assert jobs_of({**web, **form, **asked, "CI_COMMIT_BRANCH": "change"}) == {}
+    # It does not come with anything but a click, nor keeps anything from running then.
+    for event in (MAIN, {**MAIN, "CI_PIPELINE_SOURCE": "schedule"}, REQUEST, RELEASE):
+        assert jobs_of({**event, **asked}) == jobs_of(event)
+        assert "rollback" not in jobs_of(event)
 
 
 @pytest.mark.parametrize(
