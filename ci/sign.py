@@ -9,7 +9,8 @@
 * ``SIGSTORE_ID_TOKEN`` is a job's identity (GitLab's ``id_tokens`` with ``aud: sigstore``). cosign
   then signs without a key, and enters it into the public log: ``SHA256SUMS.sigstore.json``.
 
-A folder is verified before it is signed. No key is ever written to the log or to a file.
+A folder is verified before it is signed; what is no folder of artifacts is left out. No key is ever
+written to the log or to a file.
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from ci.process import CommandError, fail, run
 from tritonserver_jax.artifacts import VerificationError, layout, verify_directory
 from tritonserver_jax.artifacts.signature import key_id_of, make_envelope
 
-__all__ = ["KEY", "KEY_FILE", "PASSWORD", "TOKEN", "SigningError", "sign_folder"]
+__all__ = [
+    "KEY",
+    "KEY_FILE",
+    "PASSWORD",
+    "TOKEN",
+    "SigningError",
+    "folders_of_artifacts",
+    "sign_folder",
+]
 
 #: The variables; GitLab calls the first one a variable of type "file".
 KEY_FILE: Final = "TRITONSERVER_JAX_SIGNING_KEY_FILE"
@@ -96,7 +105,10 @@ def sign_folder(folder: Path, variables: Mapping[str, str]) -> list[Path]:
     token = variables.get(TOKEN)
     if key is None and not token:
         raise SigningError(
-            f"expected a key in {KEY_FILE} or {KEY}, or a job's identity in {TOKEN}; got none"
+            f"expected a key in {KEY_FILE} or {KEY}, or a job's identity in {TOKEN}, got none; "
+            "make a key with openssl genpkey -algorithm ed25519 -out KEY, outside of every "
+            f"repository, and set {KEY_FILE}=KEY (a protected variable, in a pipeline); "
+            "docs/verify.md#sign says more"
         )
     verify_directory(folder)
     made = []
@@ -109,6 +121,47 @@ def sign_folder(folder: Path, variables: Mapping[str, str]) -> list[Path]:
     if token:
         made.append(_sign_keyless(folder, variables))
     return made
+
+
+def folders_of_artifacts(paths: Sequence[Path]) -> list[Path]:
+    """Choose the folders of artifacts among what was named, and say what is left out.
+
+    ``dist/*`` has the Helm chart as well, once it has been packaged. A folder with anything of a
+    folder of artifacts is one, so that what is damaged is refused, and not left out.
+
+    Raises:
+        SigningError: There is none, or something is not there.
+    """
+    found = []
+    for path in paths:
+        if not path.exists():
+            raise SigningError(
+                f"{path}: expected a folder of artifacts, found nothing; build it with "
+                "./ci/nox -s package-24.10 package-python"
+            )
+        if _is_of_artifacts(path):
+            found.append(path)
+        else:
+            print(f"{path}: left out, because it is no folder of artifacts", flush=True)
+    if not found:
+        raise SigningError(
+            f"expected a folder of artifacts, got {', '.join(map(str, paths))}; name such as "
+            "dist/24.10 or dist/python"
+        )
+    return found
+
+
+def _is_of_artifacts(path: Path) -> bool:
+    """Whether a folder has an artifact, or something that describes one."""
+    if not path.is_dir():
+        return False
+    described = (layout.CHECKSUMS, layout.LISTING, layout.PROVENANCE, *layout.SIGNATURES)
+    python = (layout.wheel_name("*"), layout.sdist_name("*"))
+    return (
+        any((path / name).exists() for name in described)
+        or any(layout.TARBALL_NAME.fullmatch(one.name) for one in path.iterdir())
+        or any(one for pattern in python for one in path.glob(pattern))
+    )
 
 
 def _sign_keyless(folder: Path, variables: Mapping[str, str]) -> Path:
@@ -137,10 +190,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", nargs="+", type=Path, help="a folder of artifacts")
+    parser.add_argument(
+        "folder", nargs="+", type=Path, help="a folder of artifacts; what is none is left out"
+    )
     options = parser.parse_args(arguments)
     try:
-        for folder in options.folder:
+        for folder in folders_of_artifacts(options.folder):
             for path in sign_folder(folder.resolve(), os.environ):
                 print(path)
     except (CommandError, OSError, SigningError, VerificationError) as error:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typer.testing import CliRunner
 
 from ci.process import ROOT
-from ci.sign import KEY, KEY_FILE, PASSWORD, TOKEN, SigningError, sign_folder
+from ci.sign import KEY, KEY_FILE, PASSWORD, TOKEN, SigningError, folders_of_artifacts, sign_folder
 from tests.support.artifacts import change_json, describe_again, flip
 from tritonserver_jax.artifacts import (
     SigstoreIdentity,
@@ -241,8 +241,10 @@ def test_without_cryptography_the_remedy_is_named(
 
 
 def test_without_anything_to_sign_with_nothing_is_signed(dist: Path) -> None:
-    with pytest.raises(SigningError, match=f"expected a key in {KEY_FILE} or {KEY}, or a job's"):
+    with pytest.raises(SigningError, match=f"expected a key in {KEY_FILE} or {KEY}, or a") as said:
         sign_folder(dist, {})
+    assert "; make a key with openssl genpkey -algorithm ed25519 -out KEY" in str(said.value)
+    assert f"set {KEY_FILE}=KEY" in str(said.value)
     assert not any((dist / name).exists() for name in layout.SIGNATURES)
 
 
@@ -295,18 +297,47 @@ def test_a_new_build_takes_the_old_signatures_away(signed: Path) -> None:
 def test_the_command_signs_and_says_so(
     dist: Path, variables: Mapping[str, str], key: Ed25519PrivateKey
 ) -> None:
-    command = [sys.executable, "-m", "ci.sign", str(dist)]
+    chart = dist.parent / "helm"
+    chart.mkdir()
+    command = [sys.executable, "-m", "ci.sign", str(dist), str(chart)]
     python = os.pathsep.join([str(ROOT), str(ROOT / "backend" / "python")])
     environment = {**os.environ, "PYTHONPATH": python, **variables}
     environment.pop(TOKEN, None)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "signed by the key " in done.stdout
+    assert f"{chart}: left out" in done.stdout
     for line in pem(key).decode().splitlines()[1:-1]:
         assert line not in done.stdout + done.stderr
     del environment[KEY_FILE]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: expected a key in ")
+
+
+def test_what_is_no_folder_of_artifacts_is_left_out_in_words(
+    dist: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As of ``dist/*``, when the chart has been packaged, or somebody has left something there."""
+    chart, stray = tmp_path / "helm", tmp_path / "notes.txt"
+    chart.mkdir()
+    (chart / "tritonserver-jax-0.1.0.tgz").touch()
+    stray.touch()
+    assert folders_of_artifacts([dist, chart, stray]) == [dist]
+    said = capfd.readouterr().out
+    for path in (chart, stray):
+        assert f"{path}: left out, because it is no folder of artifacts\n" in said
+    # What was one is not left out: it is refused when it is verified.
+    for name in (layout.CHECKSUMS, layout.LISTING, layout.PROVENANCE):
+        (dist / name).unlink()
+        assert folders_of_artifacts([dist, chart]) == [dist]
+    python = tmp_path / "python"
+    python.mkdir()
+    (python / layout.wheel_name("0.1.0")).touch()
+    assert folders_of_artifacts([python]) == [python]
+    with pytest.raises(SigningError, match=r"expected a folder of artifacts, got .*; name such as"):
+        folders_of_artifacts([chart, stray])
+    with pytest.raises(SigningError, match=r"absent: expected .*, found nothing; build it with"):
+        folders_of_artifacts([dist, tmp_path / "absent"])
 
 
 # -- by an identity -------------------------------------------------------------------------------
