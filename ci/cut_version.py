@@ -5,7 +5,7 @@ It changes ``__version__``, dates the changelog's section, writes anew what deri
 (docker-bake.hcl, the Helm chart), runs the checks, commits, and tags the commit ``v0.2.0``. To push
 both is left to a person; the command is shown. Whatever is not as it should be is refused before
 anything is changed, and a check that fails leaves the files as they were. ``--dry-run`` looks, and
-shows what would be changed.
+shows what would be changed; ``--dry-run --checks`` runs the checks as well, which take minutes.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def cut(
         root: The checkout.
         day: Of the release; today when not given.
         derived: What writes files anew: arguments of Python.
-        checks: What has to pass: arguments of Python.
+        checks: What has to pass: arguments of Python. A rehearsal can do without.
         dry_run: Whether to undo everything and to say what it was.
 
     Raises:
@@ -139,7 +139,12 @@ def cut(
         if dry_run:
             print(_git(root, "--no-pager", "diff", "--", DECLARATION, CHANGELOG.name), flush=True)
             _undo(root)
-            print(f"dry run: {version} can be cut; nothing was changed")
+            passed = "the checks pass" if checks else "no check was run, --checks runs them too"
+            print(
+                f"dry run: {version} can be cut, as far as this shows: {passed}. Without --dry-run "
+                f"the above is committed as 'Release {version}' once the checks pass, and tagged "
+                f"v{version}; nothing was changed now"
+            )
             return
         run(["git", "add", "--all"], cwd=root)
         run(["git", "commit", "--quiet", f"--message=Release {version}"], cwd=root)
@@ -205,9 +210,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("version", help="as in 0.2.0, or 0.2.0rc1")
     parser.add_argument("--date", type=date.fromisoformat, help="default: today, in UTC")
     parser.add_argument("--dry-run", action="store_true", help="look, and change nothing")
+    parser.add_argument("--checks", action="store_true", help="run the checks in a dry run as well")
     options = parser.parse_args(arguments)
+    if options.checks and not options.dry_run:
+        parser.error("--checks: expected with --dry-run; a cut runs them always, leave it out")
+    checks = CHECKS if options.checks or not options.dry_run else ()
     try:
-        cut(options.version, day=options.date, dry_run=options.dry_run)
+        cut(options.version, day=options.date, checks=checks, dry_run=options.dry_run)
     except (ChangelogError, CommandError, CutError, VersionError) as error:
         return fail(error)
     return 0

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,44 @@ def test_a_rehearsal_changes_nothing(checkout: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out
     assert '+__version__ = "0.2.0"' in said
     assert "+## [0.2.0] - 2026-03-01" in said
-    assert "dry run: 0.2.0 can be cut" in said
+    assert "dry run: 0.2.0 can be cut, as far as this shows: the checks pass" in said
+    assert "committed as 'Release 0.2.0' once the checks pass, and tagged v0.2.0" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "run", "said"),
+    [
+        (["--dry-run"], False, "no check was run, --checks runs them too"),
+        (["--dry-run", "--checks"], True, ""),
+        ([], True, ""),
+    ],
+)
+def test_a_rehearsal_runs_the_checks_only_where_that_is_asked_for(
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    options: list[str],
+    run: bool,
+    said: str,
+) -> None:
+    before = state(checkout)
+
+    def here(version: str, **given: Any) -> None:
+        cut(version, root=checkout, derived=(), **given)
+
+    monkeypatch.setattr(cut_version, "cut", here)
+    monkeypatch.setattr(cut_version, "CHECKS", [("-c", "raise SystemExit(7)")])
+    assert cut_version.main(["0.2.0", *options]) == (1 if run else 0)
+    shown = capfd.readouterr()
+    assert said in shown.out
+    assert ("ended with status 7" in shown.err) == run
+    assert state(checkout) == before
+
+
+def test_a_cut_cannot_do_without_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cut_version.main(["0.2.0", "--checks"])
+    assert "--checks: expected with --dry-run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
