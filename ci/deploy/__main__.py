@@ -36,7 +36,7 @@ from ci.deploy.images import ImagePublisher, MovingTags
 from ci.deploy.packages import PackagePublisher
 from ci.deploy.plan import Plan, plan_of
 from ci.deploy.project import open_project
-from ci.deploy.publisher import Publisher, missing
+from ci.deploy.publisher import Missing, Publisher, job_of, missing, said_of
 from ci.deploy.registry import Registry, open_registry
 from ci.deploy.variables import (
     PUBLIC_KEY_FILE,
@@ -143,16 +143,16 @@ class _Deployment:
             found[name] = manifest.digest
         return found
 
-    def unpublished(self) -> list[str]:
-        """Say what has to be there before the release, and is not."""
+    def unpublished(self) -> list[Missing]:
+        """Return what has to be there before the release, and is not."""
         packages, index = self._packages(), self._wheel()
         absent = missing([*packages, *index])
         registry = self.registry()
         names = [f"{registry.variables.repository}:{one.tags[0]}" for one in self._plan.images]
         if (chart := self._plan.chart_name(registry.variables.repository)) is not None:
             names.append(chart)
-        absent += [f"{name} (part images)" for name in names if registry.manifest(name) is None]
-        return absent
+        images = [Missing(name, "images") for name in names if registry.manifest(name) is None]
+        return [*images, *absent]
 
 
 def deploy(
@@ -181,7 +181,9 @@ def deploy(
             if part == "release" and (absent := deployment.unpublished()):
                 raise DeployError(
                     f"release {plan.tag}: expected everything else to be published before it, "
-                    f"found no {', '.join(absent)}; run ./ci/nox -s deploy with that part first"
+                    f"{len(absent)} are missing: {said_of(absent)}. Run the job "
+                    f"{job_of(absent[0].part)} and those after it first; by hand: "
+                    f"./ci/nox -s deploy -- {absent[0].part}"
                 )
             for publisher in publishers:
                 if publisher.part == part:

@@ -14,7 +14,7 @@ from gitlab.v4.objects import Project, ProjectRelease
 from ci.deploy.errors import DeployError, DifferentBytesError
 from ci.deploy.plan import Link, Plan
 from ci.deploy.project import ask
-from ci.deploy.publisher import Item
+from ci.deploy.publisher import Item, some_of
 from ci.image_plan import SOURCE_URL
 
 __all__ = ["ReleasePublisher", "notes"]
@@ -91,7 +91,8 @@ class ReleasePublisher:
         left = [link.name for link in self._links if not self._look(link, there).there]
         if left:
             raise DeployError(
-                f"release {plan.tag}: expected links to {', '.join(left)}, found none; run it again"
+                f"release {plan.tag}: expected {len(self._links)} links, {len(left)} are missing: "
+                f"{some_of(left)}; run it again"
             )
 
     def _look(self, link: Link, there: dict[str, str] | None) -> Item:

@@ -16,7 +16,7 @@ from gitlab.v4.objects import Project
 from ci.deploy.errors import DeployError, DifferentBytesError
 from ci.deploy.plan import ArtifactFolder, PackageFile, Plan
 from ci.deploy.project import ask
-from ci.deploy.publisher import Item
+from ci.deploy.publisher import Item, job_of, some_of
 from tritonserver_jax.artifacts.checksums import sha256_of
 
 __all__ = ["PackagePublisher", "download_package", "published_files"]
@@ -56,13 +56,15 @@ def download_package(project: Project, folder: ArtifactFolder) -> None:
     """Download every file of a package to where its folder is.
 
     Raises:
-        DeployError: There is no such package, or GitLab does not give it.
+        DeployError: There is no such package, or a part of it, or GitLab does not give it.
     """
     names = published_files(project, folder.package, folder.version)
-    if not names:
+    if absent := [name for name in folder.required if name not in names]:
+        found = f"{len(absent)} of them are missing: {some_of(absent)}" if names else "found none"
         raise DeployError(
-            f"{folder.package} {folder.version}: expected it in the package registry, found none; "
-            "run ./ci/nox -s deploy -- packages"
+            f"{folder.package} {folder.version}: expected {len(folder.required)} files in the "
+            f"package registry, {found}. Has the job {job_of('packages')} ended well? Wait for it, "
+            "or retry it, and then this one; by hand: ./ci/nox -s deploy -- packages"
         )
     folder.path.mkdir(parents=True)
     for name in sorted(names):
@@ -105,8 +107,8 @@ class PackagePublisher:
             left = [item.name for _, item in self._look(folder) if not item.there]
             if left:
                 raise DeployError(
-                    f"{_SERVICE}: expected {', '.join(left)} after the upload, found none; "
-                    "run it again"
+                    f"{_SERVICE}: expected {len(folder.files)} files after the upload, "
+                    f"{len(left)} are missing: {some_of(left)}; run it again"
                 )
             print(
                 f"{folder.package} {folder.version}: {len(waiting)} files uploaded, "
@@ -126,7 +128,7 @@ class PackagePublisher:
         if published:
             raise DeployError(
                 f"{folder.package} {folder.version}: expected only the files of {folder.path} in "
-                f"the package registry, got {', '.join(sorted(published))} as well; delete what "
+                f"the package registry, got {some_of(sorted(published))} as well; delete what "
                 "does not belong there"
             )
         return found

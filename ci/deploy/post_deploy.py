@@ -27,7 +27,7 @@ from ci.deploy.images import MovingTags, label_problem
 from ci.deploy.packages import download_package
 from ci.deploy.plan import Plan, plan_of
 from ci.deploy.project import open_project
-from ci.deploy.publisher import Publisher, missing
+from ci.deploy.publisher import Missing, Publisher, job_of, missing, said_of
 from ci.deploy.registry import Registry, open_registry
 from ci.deploy.trial import ask_add_sub, model_repository, try_image
 from ci.deploy.variables import (
@@ -85,10 +85,7 @@ def fetch_and_verify(plan: Plan, variables: Mapping[str, str], scratch: Path) ->
             MovingTags(registry, plan),
         ]
         if absent := missing(publishers):
-            raise DeployError(
-                f"expected all of tritonserver-jax {plan.version} to be published, found no "
-                f"{', '.join(absent)}; run ./ci/nox -s deploy again"
-            )
+            raise _too_early(plan, absent)
         for image in plan.images:
             _check_image(registry, image, plan)
         if plan.chart is not None:
@@ -96,11 +93,21 @@ def fetch_and_verify(plan: Plan, variables: Mapping[str, str], scratch: Path) ->
     _verify_as_user(plan, index, scratch)
 
 
+def _too_early(plan: Plan, absent: Sequence[Missing]) -> DeployError:
+    """Say what is missing, and which job publishes it."""
+    first = job_of(absent[0].part)
+    return DeployError(
+        f"tritonserver-jax {plan.version}: expected all of it to be published, {len(absent)} are "
+        f"missing: {said_of(absent)}. Has the job {first} ended well? Wait for it, or retry it and "
+        "those after it, and then this one; by hand: ./ci/nox -s deploy"
+    )
+
+
 def _check_image(registry: Registry, image: ImagePlan, plan: Plan) -> None:
     name = f"{registry.variables.repository}:{image.tags[0]}"
     manifest, configuration = registry.manifest(name), registry.configuration(name)
     if manifest is None or configuration is None:
-        raise DeployError(f"{name}: expected it in the registry, found none")
+        raise _too_early(plan, [Missing(name, "images")])
     problem = label_problem(image, plan.version, None, configuration.labels)
     if problem is not None:
         raise DeployError(f"{name}: {problem}")

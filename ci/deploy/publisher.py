@@ -8,11 +8,14 @@ failed half-way completes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["Item", "Publisher", "missing"]
+__all__ = ["MOST_NAMED", "Item", "Missing", "Publisher", "job_of", "missing", "said_of", "some_of"]
+
+#: Of many things that a message is about, how many are named.
+MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +55,42 @@ class Publisher(Protocol):
         """
 
 
-def missing(publishers: Iterable[Publisher]) -> list[str]:
-    """Say what is not published yet, and which part publishes it."""
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that is not published yet.
+
+    Attributes:
+        name: What.
+        part: The part that publishes it.
+    """
+
+    name: str
+    part: str
+
+
+def missing(publishers: Iterable[Publisher]) -> list[Missing]:
+    """Return what is not published yet, and which part publishes it."""
     return [
-        f"{item.name} (part {publisher.part})"
+        Missing(item.name, publisher.part)
         for publisher in publishers
         for item in publisher.survey()
         if not item.there
     ]
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Name a few things, and say how many there are besides."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def said_of(absent: Sequence[Missing]) -> str:
+    """Say in one line what is missing, by part: how much, and the first of it."""
+    parts = dict.fromkeys(one.part for one in absent)
+    names = {part: [one.name for one in absent if one.part == part] for part in parts}
+    return "; ".join(f"{len(some)} of part {part}: {some_of(some)}" for part, some in names.items())
+
+
+def job_of(part: str) -> str:
+    """Return the job of the pipeline that publishes a part."""
+    return f"deploy-{part}"

@@ -13,6 +13,7 @@ from ci.deploy.errors import DifferentBytesError
 from ci.deploy.images import ImagePublisher
 from ci.deploy.project import open_project
 from ci.deploy.published import PublishedNames
+from ci.deploy.publisher import MOST_NAMED
 from ci.deploy.registry import open_registry
 from ci.deploy.retries import ATTEMPTS
 from ci.deploy.variables import ProjectVariables, RegistryVariables
@@ -71,15 +72,36 @@ def test_what_is_published_is_exactly_what_is_declared(
     assert said.count("signed by the key") >= len(plan.folders)
 
 
-def test_post_deploy_says_what_is_missing(
+def test_post_deploy_says_what_is_missing_and_which_job_to_look_at(
     publishing: Job, services: LocalServices, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    def said() -> str:
+        capfd.readouterr()
+        assert post_deploy.main(["--serve", "nothing"]) == 1
+        return capfd.readouterr().err
+
+    plan = publishing.plan()
+    first = plan.folders[0]
+    too_early = said()
+    assert f"{first.package} {__version__}: expected {len(first.required)} files" in too_early
+    assert "registry, found none. Has the job deploy-packages ended well?" in too_early
+
+    # While that job is at it.
+    services.gitlab.fail_next(10 * ATTEMPTS, 503, passed=1)
+    assert publishing.deploy("packages")[0] == 1
+    services.gitlab.fail_next(0)
+    missing = len(first.required) - 1
+    assert f"{missing} of them are missing: {', '.join(first.required[1:4])} and" in said()
+
     assert publishing.deploy("images", "packages")[0] == 0
-    assert post_deploy.main(["--serve", "nothing"]) == 1
-    said = capfd.readouterr().err
-    assert "(part wheel)" in said
-    assert "(part release)" in said
-    assert "run ./ci/nox -s deploy again" in said
+    links = len(plan.links(ProjectVariables.read(services.variables), "https://example.com/"))
+    names = ", ".join(path.name for path in plan.distributions)
+    early = said()
+    assert len(early.splitlines()) == 1
+    assert f"expected all of it to be published, {2 + links + 1} are missing: " in early
+    assert f"2 of part wheel: {names}; {links + 1} of part release: v{__version__}: " in early
+    assert f" and {links + 1 - MOST_NAMED} more. Has the job deploy-wheel ended well?" in early
+    assert "Wait for it, or retry it and those after it, and then this one" in early
 
 
 def test_a_run_that_failed_half_way_is_completed_by_the_next(
@@ -109,7 +131,9 @@ def test_the_parts_are_published_one_by_one_and_the_release_waits_for_the_others
     code, said = publishing.deploy("release")
     assert code == 1
     for part in ("images", "packages", "wheel"):
-        assert f"(part {part})" in said
+        assert f" of part {part}: " in said
+    assert "Run the job deploy-images and those after it first; by hand: ./ci/nox -s deploy" in said
+    assert len(said.splitlines()[-1]) < 1200
     assert services.gitlab.releases == {}
     assert moving_tag(services) is None
     for part in ("images", "packages", "wheel", "release"):

@@ -14,6 +14,8 @@ import pytest
 import yaml
 
 from ci import lint, pipeline_plan, selection
+from ci.deploy.__main__ import PARTS
+from ci.deploy.publisher import job_of
 from ci.deploy.variables import variable_descriptions
 from ci.pipeline_plan import (
     MOST_JOBS,
@@ -220,6 +222,11 @@ def test_what_is_published_is_ordered_and_is_what_was_signed(pipeline: Pipeline)
             {"job": "sign-by-identity", "optional": True},
         ]
         assert needs[2:] == ([{"job": before, "artifacts": False}] if before else [])
+
+
+def test_the_job_that_messages_name_publishes_that_part(pipeline: Pipeline) -> None:
+    for part in PARTS:
+        assert calls(pipeline, job_of(part)) == [["./ci/nox", "-s", "deploy", "--", part]]
 
 
 def test_reports_and_caches(pipeline: Pipeline) -> None:
