@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for two parts of GitLab's API: generic packages, and releases.
+"""A stand-in for two parts of GitLab: generic packages, and releases with their permanent links.
 
 GitLab itself cannot be run on any machine. What is published to it is therefore first published to
 this, which is small and stricter than the original: every request needs the job's token, names have
 to be as GitLab wants them, lists come in pages of twenty, and a file, a release or a link that is
 there already is a conflict (GitLab would take a second file of the same name, unless the project's
-settings forbid it). What it does not have it refuses.
+settings forbid it). What it does not have it refuses. The page of a release asks for no token, as
+that of a public project, but it only points to a file, whose request needs one.
 
 It keeps files in a folder and everything else in memory.
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl
 
 __all__ = ["GitLabStandIn"]
@@ -98,12 +99,13 @@ class _Faults:
 class GitLabStandIn:
     """One project of it; `app` is what a server of ASGI runs."""
 
-    def __init__(self, folder: Path, *, project_id: str, token: str) -> None:
+    def __init__(self, folder: Path, *, project: str, project_id: str, token: str) -> None:
         """Begin with nothing published.
 
         Args:
             folder: Where the files go.
-            project_id: The number of the one project.
+            project: The path of the one project, as in ``group/project``.
+            project_id: Its number.
             token: The job's token.
         """
         self.folder = folder
@@ -111,6 +113,7 @@ class GitLabStandIn:
         self.releases: dict[str, _Release] = {}
         #: Every upload that was taken: ``name/version/file``.
         self.uploads: list[str] = []
+        self._project = project
         self._project_id = project_id
         self._token = token
         self._faults: _Faults | None = None
@@ -175,10 +178,13 @@ class GitLabStandIn:
             ("GET", f"{releases}/{{tag}}", self._show_release, 200),
             ("GET", links, self._list_links, 200),
             ("POST", links, self._create_link, 201),
+            ("GET", f"{releases}/{{tag}}/downloads/{{path:path}}", self._permanent_link, 302),
         ):
             app.add_api_route(
                 path, body, methods=[method], status_code=status, dependencies=guarded
             )
+        page = f"/{self._project}/-/releases/{{tag}}/downloads/{{path:path}}"
+        app.add_api_route(page, self._permanent_link, methods=["GET"], status_code=302)
         return app
 
     def _guard(
@@ -280,6 +286,12 @@ class GitLabStandIn:
             _add_link(self._release(tag), link)
         return _link(link)
 
+    def _permanent_link(self, tag: str, path: str) -> RedirectResponse:
+        for link in self._release(tag).links.values():
+            if link.direct_asset_path == f"/{path}":
+                return RedirectResponse(str(link.url), status_code=302)
+        raise HTTPException(404, "404 Not Found")
+
     def _release(self, tag: str) -> _Release:
         if tag not in self.releases:
             raise HTTPException(404, "404 Not Found")
@@ -292,10 +304,12 @@ def _message(status: int, text: str | None = None) -> JSONResponse:
 
 
 def _add_link(release: _Release, link: Link) -> None:
-    """Add a link; GitLab wants its name and its URL to be the only ones of a release."""
+    """Add a link; GitLab wants its name, URL and path to be the only ones of a release."""
     for other in release.links.values():
-        if other.name == link.name or str(other.url) == str(link.url):
-            raise HTTPException(400, f"Link {link.name!r}: name and url have to be unique")
+        path = link.direct_asset_path
+        same_path = path is not None and other.direct_asset_path == path
+        if other.name == link.name or str(other.url) == str(link.url) or same_path:
+            raise HTTPException(400, f"Link {link.name!r}: name, url and path have to be unique")
     release.links[link.name] = link
 
 

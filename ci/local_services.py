@@ -215,7 +215,8 @@ def _index(directory: Path, password: str) -> Iterator[FaultyGate]:
 
 @contextlib.contextmanager
 def _gitlab(directory: Path, token: str) -> Iterator[tuple[GitLabStandIn, str]]:
-    stand_in = GitLabStandIn(directory / "packages", project_id=PROJECT_ID, token=token)
+    folder = directory / "packages"
+    stand_in = GitLabStandIn(folder, project=PROJECT, project_id=PROJECT_ID, token=token)
     config = uvicorn.Config(stand_in.app, log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     with socket.socket() as listener:

@@ -7,7 +7,9 @@ import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import quote
 
+import requests
 from gitlab.exceptions import GitlabError, GitlabGetError
 from gitlab.v4.objects import Project, ProjectRelease
 
@@ -17,7 +19,7 @@ from ci.deploy.project import ask
 from ci.deploy.publisher import Item, some_of
 from ci.image_plan import SOURCE_URL
 
-__all__ = ["ReleasePublisher", "notes"]
+__all__ = ["ReleasePublisher", "download_asset", "notes"]
 
 #: What GitLab answers where something is there already.
 _CONFLICT = (400, 409)
@@ -36,6 +38,29 @@ def notes(plan: Plan, changes: str, digests: dict[str, str]) -> str:
     guide = f"{SOURCE_URL}/-/blob/{plan.tag}/docs/verify.md"
     lines += ["", f"How to verify and install it: [docs/verify.md]({guide})."]
     return "\n".join(lines)
+
+
+def download_asset(project: Project, tag: str, path: str) -> bytes:
+    """Download a file of a release by its permanent link.
+
+    It is that of the release's page, by the way that the token of a job opens in any project.
+
+    Args:
+        project: Whose release it is.
+        tag: Of the release.
+        path: The end of the link, as a `Link` has it.
+
+    Raises:
+        DeployError: It leads nowhere.
+    """
+    address = f"/projects/{project.encoded_id}/releases/{quote(tag, safe='')}/downloads{path}"
+
+    def fetch() -> bytes:
+        answer = project.manager.gitlab.http_get(address, raw=True)
+        assert isinstance(answer, requests.Response)  # noqa: S101 # raw, as asked for
+        return bytes(answer.content)
+
+    return ask(f"release {tag}: permanent link {path}", fetch)
 
 
 class ReleasePublisher:

@@ -2,9 +2,10 @@
 """Tries what was published, as somebody would who has nothing else.
 
 Everything of the version is downloaded from where it was published into an empty folder; the names
-are compared with what was declared; the artifacts are verified, by this checkout and by the command
-of the published wheel; and the example `add_sub` is served and asked: from an image, pulled by its
-digest, and from a tarball on a stock server. ``--serve nothing`` leaves the last part out.
+are compared with what was declared, and permanent links are followed; the artifacts are verified,
+by this checkout and by the command of the published wheel; and the example `add_sub` is served and
+asked: from an image, pulled by its digest, and from a tarball on a stock server.
+``--serve nothing`` leaves the last part out.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from gitlab.v4.objects import Project
+
 from ci import images
 from ci.chart import CHART_ERRORS, pull_chart
 from ci.deploy.charts import CHART_FOLDER
 from ci.deploy.distributions import IndexPublisher, download_distribution
 from ci.deploy.errors import DeployError
-from ci.deploy.gitlab_release import ReleasePublisher
+from ci.deploy.gitlab_release import ReleasePublisher, download_asset
 from ci.deploy.images import MovingTags, label_problem
 from ci.deploy.packages import download_package
-from ci.deploy.plan import Plan, plan_of
+from ci.deploy.plan import ArtifactFolder, Plan, plan_of
 from ci.deploy.project import open_project
 from ci.deploy.publisher import Missing, Publisher, job_of, missing, said_of
 from ci.deploy.registry import Registry, open_registry
@@ -41,7 +44,7 @@ from ci.image_plan import ImagePlan
 from ci.installation import InstallationError, install_artifact
 from ci.process import CommandError, fail, run
 from ci.selection import SelectionError
-from tritonserver_jax.artifacts import VerificationError, verify_directory
+from tritonserver_jax.artifacts import VerificationError, layout, verify_directory
 from tritonserver_jax.releases import DEFAULT_RELEASE
 from tritonserver_jax.server import ServerError, TritonServer, obtain_server
 
@@ -86,6 +89,8 @@ def fetch_and_verify(plan: Plan, variables: Mapping[str, str], scratch: Path) ->
         ]
         if absent := missing(publishers):
             raise _too_early(plan, absent)
+        for folder in plan.folders:
+            _check_permanent_link(project, folder, plan)
         for image in plan.images:
             _check_image(registry, image, plan)
         if plan.chart is not None:
@@ -101,6 +106,18 @@ def _too_early(plan: Plan, absent: Sequence[Missing]) -> DeployError:
         f"missing: {said_of(absent)}. Has the job {first} ended well? Wait for it, or retry it and "
         "those after it, and then this one; by hand: ./ci/nox -s deploy"
     )
+
+
+def _check_permanent_link(project: Project, folder: ArtifactFolder, plan: Plan) -> None:
+    """See whether the link that users are told of leads to the file that was downloaded."""
+    path = f"/{folder.name}/{layout.CHECKSUMS}"
+    if download_asset(project, plan.tag, path) != (folder.path / layout.CHECKSUMS).read_bytes():
+        raise DeployError(
+            f"release {plan.tag}: expected the file of the package {folder.package} under the "
+            f"permanent link {path}, got another one; correct the address of that link in the "
+            "release, and run this again"
+        )
+    print(f"release {plan.tag}: {path} leads to the file", flush=True)
 
 
 def _check_image(registry: Registry, image: ImagePlan, plan: Plan) -> None:

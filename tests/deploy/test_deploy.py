@@ -70,6 +70,23 @@ def test_what_is_published_is_exactly_what_is_declared(
     assert code == 0, said
     assert_no_secret(said, services)
     assert said.count("signed by the key") >= len(plan.folders)
+    for folder in plan.folders:
+        assert f"release v{__version__}: /{folder.name}/SHA256SUMS leads to the file" in said
+
+
+def test_a_permanent_link_that_leads_elsewhere_is_named(
+    publishing: Job, services: LocalServices, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert publishing.deploy()[0] == 0
+    links = services.gitlab.releases[f"v{__version__}"].links
+    name, other = f"{DEFAULT_RELEASE}/SHA256SUMS", f"{DEFAULT_RELEASE}/artifacts.json"
+    good, path = links[name], f"/{DEFAULT_RELEASE}/SHA256SUMS"
+    links[name] = good.model_copy(update={"direct_asset_path": "/elsewhere"})
+    assert post_deploy.main(["--serve", "nothing"]) == 1
+    assert f"v{__version__}: permanent link {path}: it answered 404" in capfd.readouterr().err
+    links[other] = links[other].model_copy(update={"direct_asset_path": path})
+    assert post_deploy.main(["--serve", "nothing"]) == 1
+    assert f"permanent link {path}, got another one; correct" in capfd.readouterr().err
 
 
 def test_post_deploy_says_what_is_missing_and_which_job_to_look_at(

@@ -61,6 +61,7 @@ def test_names_have_to_be_as_gitlab_wants_them(shared: LocalServices, path: str)
         ("GET", "/releases/v1"),
         ("GET", "/releases/v1/assets/links"),
         ("POST", "/releases/v1/assets/links"),
+        ("GET", "/releases/v1/downloads/24.10/file"),
     ],
 )
 def test_every_request_needs_the_token_and_the_project(
@@ -87,11 +88,35 @@ def test_links_of_a_release_have_names_and_urls_of_their_own(shared: LocalServic
     for other in (
         {"name": "file", "url": "https://example.com/other"},
         {"name": "other", "url": "https://example.com/file"},
+        {**link, "name": "other", "url": "https://example.com/other"},
     ):
         assert api(shared, "POST", links, json=other).status_code == 400
     bad = {"name": "bad", "url": "https://example.com/bad", "direct_asset_path": "no-slash"}
     assert api(shared, "POST", links, json=bad).status_code == 422
     assert [one["name"] for one in api(shared, "GET", links).json()] == ["file"]
+
+
+def test_a_permanent_link_leads_to_the_file(shared: LocalServices) -> None:
+    variables = shared.variables
+    file = f"{GENERIC}/linked/1.0/SHA256SUMS"
+    assert api(shared, "PUT", file, data=b"the sums").status_code == 201
+    url = f"{variables['CI_API_V4_URL']}/projects/{variables['CI_PROJECT_ID']}{file}"
+    link = {"name": "sums", "url": url, "direct_asset_path": "/24.10/SHA256SUMS"}
+    release = {"tag_name": "v2", "name": "two", "description": "x", "assets": {"links": [link]}}
+    assert api(shared, "POST", "/releases", json=release).status_code == 201
+    # As docs/verify.md has it, and by the API.
+    page = f"{variables['CI_PROJECT_URL']}/-/releases/v2/downloads"
+    there = requests.get(f"{page}/24.10/SHA256SUMS", timeout=10, allow_redirects=False)
+    assert (there.status_code, there.headers["Location"]) == (302, url)
+    token = {"JOB-TOKEN": variables["CI_JOB_TOKEN"]}
+    followed = requests.get(f"{page}/24.10/SHA256SUMS", timeout=10, headers=token)
+    assert followed.content == b"the sums"
+    assert api(shared, "GET", "/releases/v2/downloads/24.10/SHA256SUMS").content == b"the sums"
+    for path in ("24.10/other", "SHA256SUMS"):
+        assert requests.get(f"{page}/{path}", timeout=10).status_code == 404
+        assert api(shared, "GET", f"/releases/v2/downloads/{path}").status_code == 404
+    other = f"{variables['CI_PROJECT_URL']}/-/releases/v3/downloads/24.10/SHA256SUMS"
+    assert requests.get(other, timeout=10).status_code == 404
 
 
 def test_lists_come_in_pages_and_all_of_them_are_read(
