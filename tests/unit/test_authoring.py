@@ -6,7 +6,12 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import os
+import signal
+import subprocess
+import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,8 +24,9 @@ import pytest
 from flax import linen as nn
 from typer.testing import CliRunner
 
+from ci.process import ROOT
 from tests.support.models import LINEAR, write_model
-from tritonserver_jax.authoring import exporting, new_model
+from tritonserver_jax.authoring import exporting, new_model, process
 from tritonserver_jax.authoring.code import output_name as new_output
 from tritonserver_jax.authoring.errors import AuthoringError
 from tritonserver_jax.authoring.inputs import parse_inputs
@@ -28,6 +34,7 @@ from tritonserver_jax.checking.model_check import check_model
 from tritonserver_jax.checking.results import ModelReport
 from tritonserver_jax.checking.trial import CheckedModel, answers
 from tritonserver_jax.cli.app import make_app
+from tritonserver_jax.cli.command import ExitCode
 from tritonserver_jax.findings import Status
 from tritonserver_jax.model_config import parse_config
 from tritonserver_jax.repository import save_exported, save_params, save_safetensors
@@ -443,6 +450,134 @@ def test_a_failure_leaves_no_folder_behind(tmp_path: Path) -> None:
     code, _, _ = run("init", "m", "--repository", tmp_path / "a" / "b" / "c", *options)
     assert code == 1
     assert list(tmp_path.iterdir()) == []
+
+
+ENDS = {
+    "os._exit(0)": "ended with status 0",
+    "os._exit(3)": "ended with status 3",
+    "os.kill(os.getpid(), 11)": "was ended by SIGSEGV",
+    "threading.Timer(0.2, os._exit, [0]).start(); time.sleep(60)": "ended with status 0",
+}
+#: While it is imported, and while it is traced.
+PLACES = (
+    "import os, threading, time\n{line}\ndef predict(X):\n    return X\n",
+    "import os, threading, time\ndef predict(X):\n    {line}\n    return X\n",
+)
+
+
+@pytest.mark.parametrize("command", ["init", "export"])
+@pytest.mark.parametrize(("line", "place"), [*((line, 0) for line in ENDS), ("os._exit(0)", 1)])
+def test_code_that_ends_its_process_fails_in_words_and_leaves_nothing(
+    tmp_path: Path, command: str, line: str, place: int
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(PLACES[place].format(line=line), encoding="utf-8")
+    made = tmp_path / "a" / "models"
+    named = ["m", "--repository"] if command == "init" else ["--name", "m", "--output"]
+    source = ["--from", f"{path}:predict", "--input", "X:FP32[4]"]
+    code, out, _ = run(command, *named, made, *source, "--json")
+    assert code == 1
+    error = json.loads(out)["error"]
+    assert error["message"] == f"code that was loaded ended its process, which {ENDS[line]}"
+    assert "os._exit" in error["remedy"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_model_does_while_it_is_exported_ends_no_command(tmp_path: Path) -> None:
+    write_model(tmp_path / "models", "m", "import os\nos._exit(0)\n")
+    code, _, err = run("export", tmp_path / "models", "--output", tmp_path / "out")
+    assert code == 1
+    assert "error: code that was loaded ended its process, which ended with status 0" in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message", "remedy"),
+    [
+        ("raise SystemExit(0)", 1, "ended this command: sys.exit(0)", "take that out of the"),
+        ("raise ValueError('no')", 1, "raised ValueError: no", "correct it, or add the package"),
+    ],
+)
+def test_what_an_object_raises_is_said(
+    tmp_path: Path, line: str, code: int, message: str, remedy: str
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(f"print('{{}}')\n{line}\n", encoding="utf-8")
+    source = ["--from", f"{path}:predict", "--input", "X:FP32[4]"]
+    got, out, _ = run("init", "m", "--repository", tmp_path / "models", *source, "--json")
+    assert got == code
+    error = json.loads(out)["error"]
+    assert message in error["message"]
+    assert remedy in error["remedy"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_fault_and_a_full_disk_are_said_as_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="'version'") as fault:
+        process.make_in_process("make", {})
+    assert type(fault.value).__name__ == "KeyError"
+    assert "worker.py" in fault.value.__notes__[0]
+    request = {"template": True, "inputs": ["X:FP32[4]"], "max_batch_size": 4, "checkpoint": None}
+    with pytest.raises(FileNotFoundError, match="No such file") as absent:
+        process.make_in_process("make", {**request, "version": str(tmp_path / "no" / "1")})
+    assert str(absent.value.filename).startswith(str(tmp_path / "no"))
+
+
+SLOW = """
+    import pathlib
+    import time
+
+    import jax.numpy as jnp
+
+    def waits():
+        pathlib.Path({marker!r}).touch()
+        time.sleep(600)
+
+    {module}
+    def predict(X):
+        {traced}
+        return jnp.tanh(X)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", ["init", "export", "init, looking at it"])
+def test_a_signal_ends_what_makes_a_model_and_takes_it_away(
+    tmp_path: Path, command: str, number: signal.Signals
+) -> None:
+    path, marker = tmp_path / "net.py", tmp_path / "marker"
+    looking = "looking" in command
+    # The copy beside model.py is what is looked at.
+    module = "if __file__.endswith('/1/net.py'): waits()" if looking else ""
+    traced = "" if looking else "waits()"
+    text = textwrap.dedent(SLOW).format(marker=str(marker), module=module, traced=traced)
+    path.write_text(text, encoding="utf-8")
+    made = tmp_path / "models"
+    named = ["--name", "m", "--output"] if command == "export" else ["m", "--repository"]
+    words = [command.partition(",")[0], *named, str(made), "--from", f"{path}:predict"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tritonserver_jax.cli", *words, "--input", "X:FP32[4]", "--json"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "backend" / "python")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where the tests run in the background, a signal from the keyboard is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as program:
+        deadline = time.monotonic() + 120
+        while not marker.exists():
+            assert program.poll() is None, program.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        program.send_signal(number)
+        out, err = program.communicate(timeout=60)
+    expected = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
+    assert program.returncode == expected, err
+    assert json.loads(out)["exit_code"] == expected
+    assert "Traceback" not in err
+    assert not made.exists()
+    still = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(path) not in still.stdout
 
 
 @pytest.mark.parametrize("name", ["a/b", ".hidden", " m", ""])

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a new model into a repository: its code, its parameters and its configuration.
+"""Writes a new model into a repository: its code and its parameters. Imports JAX.
 
-What is half written is taken away when a step fails, and nothing that is there is ever replaced.
+`version_folder` makes its folder, and writes its configuration.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +25,8 @@ from tritonserver_jax.authoring.objects import (
     returns,
     taken_apart,
 )
-from tritonserver_jax.repository import CONFIG_NAME, EXPORTED_NAME, save_params, write_config
+from tritonserver_jax.authoring.version_folder import complete_config, new_version
+from tritonserver_jax.repository import EXPORTED_NAME, save_params
 from tritonserver_jax.runtime import weights
 from tritonserver_jax.runtime.author import MODEL_FILE
 from tritonserver_jax.runtime.tensors import TensorSpec
@@ -44,60 +44,6 @@ __all__ = [
 ]
 
 _EQUINOX_FILE: Final = "params.eqx"
-_HEADER: Final = (
-    "# Completed from the model. Triton needs only the line with the backend: what is left out is\n"
-    "# found in the model again, and what stays here has to agree with it.\n"
-)
-
-
-@contextmanager
-def new_version(repository: Path, name: str) -> Iterator[Path]:
-    """Make the folder of a model's first version, and take the model away again if a step fails.
-
-    Args:
-        repository: Where to; it is made as well.
-        name: Of the model.
-
-    Yields:
-        The version directory.
-
-    Raises:
-        AuthoringError: The name is none, or something is there.
-    """
-    if not name or "/" in name or name.startswith(".") or name != name.strip():
-        raise AuthoringError(
-            f"expected a name for the model, got {name!r}; it is the name of a folder, such as "
-            "digits"
-        )
-    model = repository / name
-    if model.exists() or model.is_symlink():
-        raise AuthoringError(
-            f"{model} is there already, and is not replaced; choose another name, or remove it"
-        )
-    made = [folder for folder in (repository, *repository.parents) if not folder.exists()]
-    version = model / "1"
-    try:
-        version.mkdir(parents=True)
-        write_config(model)
-        yield version
-    except BaseException:
-        shutil.rmtree(model, ignore_errors=True)
-        for folder in made:
-            with suppress(OSError):  # somebody else has put something there
-                folder.rmdir()
-        raise
-
-
-def complete_config(version: Path, text: str) -> Path:
-    """Write the completed configuration in the place of the shortest one.
-
-    Args:
-        version: The version directory of a model that `new_version` made.
-        text: Of config.pbtxt.
-    """
-    path = version.parent / CONFIG_NAME
-    path.write_text(_HEADER + text, encoding="utf-8")
-    return path
 
 
 def require_numbers(inputs: Sequence[TensorSpec], option: str) -> None:

@@ -6,27 +6,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from tritonserver_jax.checking.results import ModelReport
 from tritonserver_jax.findings import Finding, Status
+from tritonserver_jax.worker_process import PACKAGES, how_it_ended, kill_group, lines_of
 
 __all__ = ["check_in_process"]
 
 #: Of what a model printed before it ended its process, how many lines are shown.
 _LAST_LINES: Final = 12
-_POLL_SECONDS: Final = 0.1
-
-#: Where this package is found.
-_PACKAGES: Final = Path(__file__).resolve().parents[2]
 
 #: Told of what the process is doing ("doing"), and of the lines of its log (their level).
 Tell = Callable[[str, str], None]
@@ -68,7 +63,7 @@ def check_in_process(
         process = subprocess.Popen(
             # As in the server, models find what the environment has, and nothing else.
             [sys.executable, "-P", "-s", "-m", "tritonserver_jax.checking.worker"],
-            env={**os.environ, "PYTHONPATH": str(_PACKAGES)},
+            env={**os.environ, "PYTHONPATH": str(PACKAGES)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=printed,
@@ -80,7 +75,7 @@ def check_in_process(
 
         def end() -> None:
             late.set()
-            _kill(process)
+            kill_group(process)
 
         timer = threading.Timer(timeout, end)
         timer.start()
@@ -90,7 +85,7 @@ def check_in_process(
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(request) + "\n")
                 process.stdin.close()
-            for line in _lines(process):
+            for line in lines_of(process):
                 try:
                     event: dict[str, Any] = json.loads(line)
                     kind = event.pop("event")
@@ -107,7 +102,7 @@ def check_in_process(
             process.wait()
         finally:
             timer.cancel()
-            _kill(process)
+            kill_group(process)
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
@@ -116,7 +111,9 @@ def check_in_process(
     for line in text.splitlines():
         tell("printed", line)
     if not reports:
-        why = f"took longer than {timeout:g} s" if late.is_set() else _ended(process.returncode)
+        why = (
+            f"took longer than {timeout:g} s" if late.is_set() else how_it_ended(process.returncode)
+        )
         last = "\n".join(text.splitlines()[-_LAST_LINES:])
         finding = Finding(
             "process",
@@ -130,39 +127,3 @@ def check_in_process(
         )
         reports = [ModelReport(directory.name, version, [finding])]
     return reports
-
-
-def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
-    """Read lines until the process has ended, whoever else holds the other end of the pipe.
-
-    A process that a model started may live on, out of reach.
-    """
-    assert process.stdout is not None  # noqa: S101 - a pipe, as asked for
-    pipe = process.stdout.fileno()
-    rest = bytearray()
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while True:
-            ended = process.poll() is not None
-            if selector.select(0 if ended else _POLL_SECONDS):
-                data = os.read(pipe, 1 << 16)
-                if not data:
-                    return
-                rest += data
-                if b"\n" in data:  # a report may be long
-                    *whole, rest = rest.split(b"\n")
-                    yield from (line.decode("utf-8", "replace") for line in whole)
-            elif ended:
-                return
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _ended(code: int | None) -> str:
-    if code is not None and code < 0:
-        with contextlib.suppress(ValueError):
-            return f"was ended by {signal.Signals(-code).name}"
-    return f"ended with status {code}"

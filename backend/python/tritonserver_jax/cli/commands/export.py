@@ -20,7 +20,6 @@ from tritonserver_jax.cli.options import (
     refuse_model,
 )
 from tritonserver_jax.findings import Status
-from tritonserver_jax.runtime.errors import BackendError
 
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -39,7 +38,7 @@ _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
         "--output exported --name mine",
         "A Python object",
     ),
-    expected=[AuthoringError, BackendError],
+    expected=[AuthoringError],
 )
 def export(
     out: Output,
@@ -122,8 +121,8 @@ def export(
         raise UsageError("--name: expected with --from", "say what the new model is to be called")
     go_where_jax_is(env)
 
-    from tritonserver_jax.authoring import exporting, new_model
-    from tritonserver_jax.authoring.inputs import parse_inputs
+    from tritonserver_jax.authoring.process import make_in_process
+    from tritonserver_jax.authoring.version_folder import complete_config, new_version
     from tritonserver_jax.checking.process import check_in_process
     from tritonserver_jax.checking.repository import find_versions
 
@@ -135,16 +134,30 @@ def export(
                 f"--version: {repository / model} has no version {version or ''}".rstrip(),
                 f"there are {', '.join(map(str, there)) or 'none'}",
             )
-        out.progress(f"loading {model}")
-        of = exporting.of_model(repository / model, version or there[-1])
-    else:
-        assert source is not None  # noqa: S101 - one of the two is given
-        of = exporting.of_object(source, parse_inputs(inputs or []), max_batch_size, checkpoint)
+        version = version or there[-1]
     name = name or model
     assert name is not None  # noqa: S101 - one of the two is given
-    with new_model.new_version(output, name) as directory:
-        out.progress(f"exporting {of.what} for {', '.join(platforms)}")
-        exporting.export_source(of, directory, platforms)
+    report = None
+    # Whatever ends this before the new model has been looked at takes it away again.
+    with new_version(output, name) as directory:
+        make_in_process(
+            "export",
+            {
+                "version": str(directory),
+                "model": None if repository is None else str(repository / str(model)),
+                "of_version": version,
+                "source": source,
+                "checkpoint": None if checkpoint is None else str(checkpoint),
+                "inputs": inputs or [],
+                "max_batch_size": max_batch_size,
+                "platforms": platforms,
+            },
+            out.progress,
+        )
+        if "cpu" in platforms:
+            (report,) = check_in_process(directory.parent, on_cpu=True)
+            if report.loaded:
+                complete_config(directory, report.config)
     artifact = directory / "model.jaxexport"
     out.result(
         model=str(directory.parent),
@@ -152,10 +165,7 @@ def export(
         bytes=artifact.stat().st_size,
         platforms=platforms,
     )
-    if "cpu" in platforms:
-        (report,) = check_in_process(directory.parent, on_cpu=True)
-        if report.loaded:
-            new_model.complete_config(directory, report.config)
+    if report is not None:
         show(out, report)
         out.result(check=report.as_json())
         if report.count(Status.FAIL):

@@ -14,7 +14,6 @@ from tritonserver_jax.cli.commands.check import show
 from tritonserver_jax.cli.jax_python import EnvOption, go_where_jax_is
 from tritonserver_jax.cli.options import InputsOption
 from tritonserver_jax.findings import Status
-from tritonserver_jax.runtime.errors import BackendError
 
 
 @command(
@@ -32,7 +31,7 @@ from tritonserver_jax.runtime.errors import BackendError
         "With parameters, to write the network to",
     ),
     ("init mine --exported model.jaxexport", "Of a program that jax.export wrote"),
-    expected=[AuthoringError, BackendError],
+    expected=[AuthoringError],
 )
 def init(
     out: Output,
@@ -82,32 +81,33 @@ def init(
     _refuse_mixed(source, checkpoint, exported, template, inputs)
     go_where_jax_is(env)
 
-    from tritonserver_jax.authoring import new_model
-    from tritonserver_jax.authoring.inputs import parse_inputs
+    from tritonserver_jax.authoring.process import make_in_process
+    from tritonserver_jax.authoring.version_folder import complete_config, new_version
     from tritonserver_jax.checking.process import check_in_process
 
-    specs = parse_inputs(inputs or (["X:FP32[4]"] if template else []))
-    needed = ""
-    with new_model.new_version(repository, name) as version:
-        if template:
-            new_model.from_template(version, specs, max_batch_size)
-        elif exported is not None:
-            new_model.from_exported(version, exported)
-        elif source is not None:
-            found = new_model.from_object(version, source, specs, max_batch_size, checkpoint)
-            needed = "" if found.file is not None else found.module.__name__
-        else:
-            assert checkpoint is not None  # noqa: S101 - one of them is given
-            new_model.from_checkpoint(version, checkpoint, specs, max_batch_size)
-    model = version.parent
-    out.progress(f"wrote {model}; looking at it")
-    (report,) = check_in_process(model)
-    if report.loaded:
-        new_model.complete_config(version, report.config)
+    # Whatever ends this before the model has been looked at takes it away again.
+    with new_version(repository, name) as version:
+        made = make_in_process(
+            "make",
+            {
+                "version": str(version),
+                "template": template,
+                "exported": None if exported is None else str(exported),
+                "source": source,
+                "checkpoint": None if checkpoint is None else str(checkpoint),
+                "inputs": inputs or (["X:FP32[4]"] if template else []),
+                "max_batch_size": max_batch_size,
+            },
+        )
+        model = version.parent
+        out.progress(f"wrote {model}; looking at it")
+        (report,) = check_in_process(model)
+        if report.loaded:
+            complete_config(version, report.config)
     show(out, report)
     files = sorted(str(path.relative_to(model)) for path in model.rglob("*") if path.is_file())
     out.result(model=str(model), files=files, check=report.as_json())
-    if needed:
+    if needed := made["needs"]:
         out.line(
             f"note: it imports {needed}, which the server needs as well: scripts/setup_env.sh "
             "--requirements FILE",
