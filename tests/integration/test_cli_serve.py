@@ -169,6 +169,18 @@ def test_a_port_that_is_taken_is_named(backend: Backend, models: Path) -> None:
         assert "error: port 18471: expected a free one" in "".join(second.err)
 
 
+def test_ports_that_are_handed_on_are_those_that_are_asked(backend: Backend, models: Path) -> None:
+    ports = ["--http-port=18481", "--grpc-port", "18482", "--metrics-port=18483"]
+    options = [models, *installed(backend), "--json", *environment_option(backend), *ports]
+    with serving(backend, *options) as running:
+        ready = json.loads(running.wait_for('"event": "ready"'))
+        assert (ready["http"], ready["grpc"]) == ("http://127.0.0.1:18481", "127.0.0.1:18482")
+        assert ready["metrics"] == "http://127.0.0.1:18483/metrics"
+        for address in (f"{ready['http']}/v2/health/ready", ready["metrics"]):
+            assert subprocess.run(["curl", "-sf", address], check=False).returncode == 0
+        assert running.end(signal.SIGTERM) == 0
+
+
 def test_an_artifact_is_installed_once_and_checked_by_the_doctor(
     backend: Backend, models: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

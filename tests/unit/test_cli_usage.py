@@ -83,6 +83,12 @@ def test_a_port_that_there_is_not(option: str, port: str, models: Path) -> None:
     [
         (["--http-port", "9000", "--grpc-port", "9000"], "three different ones", "--grpc-port"),
         (["--http-port", "8001"], "three different ones", "--grpc-port"),
+        (["--", "--http-port=8001"], "three different ones", "--grpc-port"),
+        (["--http-port=9000", "--", "--http-port", "9001"], "got 9000 and 9001", "leave one out"),
+        (["--", "--grpc-port=x"], "--grpc-port: expected a port from 1 to 65535", "=8000"),
+        (["--", "--metrics-port"], "--metrics-port: expected a port from 1 to 65535", "=8000"),
+        (["--", "--http-port=0"], "got '0'", "one that is free"),
+        (["--", "--allow-http=false"], "--allow-http=false: expected a server", "leave it out"),
         (["--server", "EMPTY"], "bin/tritonserver", "/opt/tritonserver"),
         (["--backends", "EMPTY"], "libtriton_jax.so", "tritonserver-jax install --backends"),
         (["--python", "no-such-python"], "no-such-python", "leave it out"),
@@ -96,7 +102,7 @@ def test_what_serve_is_given_has_to_be_there(
     empty = tmp_path / "empty"
     empty.mkdir()
     given = [str(empty) if one == "EMPTY" else one for one in options]
-    code, out, err = run("serve", models, *given, "--json")
+    code, out, err = run("serve", "--json", models, *given)
     assert code == ExitCode.USAGE, err
     error = json.loads(out.splitlines()[-1])["error"]
     assert said in error["message"]
@@ -131,6 +137,27 @@ def test_options_of_the_server_say_what_is_loaded() -> None:
     assert control_mode(options) == "explicit"
     assert loaded_models([*options, "--load-model=*"]) == ["a", "b"]
     assert control_mode([]) == "none"
+
+
+@pytest.mark.parametrize(
+    ("options", "ports", "left"),
+    [
+        ([], [None, None, None], []),
+        (["--http-port=1", "--log-verbose=1"], [1, None, None], ["--log-verbose=1"]),
+        (["--load-model", "a", "--grpc-port", "2"], [None, 2, None], ["--load-model", "a"]),
+        (["--metrics-port", "3", "--http-port=1", "--http-port=1"], [1, None, 3], []),
+        # As getopt takes them.
+        (["--http-p=1", "--grpc-po", "2", "--metrics-por=3"], [1, 2, 3], []),
+        (["--reuse-http-port=1", "--http-address=0.0.0.0", "--http-thread-count", "2"], None, None),
+    ],
+)
+def test_ports_that_are_handed_on_are_known(
+    options: list[str], ports: list[int | None] | None, left: list[str] | None
+) -> None:
+    own = dict.fromkeys(("--http-port", "--grpc-port", "--metrics-port"))
+    expected = ([None] * 3 if ports is None else ports, options if left is None else left)
+    assert serve_module.take_ports(own, options) == expected
+    assert serve_module.take_ports({**own, "--http-port": 1}, options)[0][0] == 1
 
 
 def test_the_log_names_models_that_have_no_state() -> None:

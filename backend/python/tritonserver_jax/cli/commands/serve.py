@@ -10,6 +10,7 @@ import re
 import tempfile
 import time
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -80,7 +81,9 @@ def serve(
     server_options: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="-- OPTIONS", help="More options of tritonserver.", show_default=False
+            metavar="-- OPTIONS",
+            help="More options of tritonserver; ports among them are taken as those below.",
+            show_default=False,
         ),
     ] = None,
     release: Annotated[str | None, ServedReleaseOption] = None,
@@ -136,8 +139,11 @@ def serve(
     check_sources(
         release=release, artifact=artifact, backends=backends, server=server, python=python
     )
-    wanted = _wanted_ports(http_port, grpc_port, metrics_port)
     options = list(server_options or [])
+    own = {"--http-port": http_port, "--grpc-port": grpc_port, "--metrics-port": metrics_port}
+    named, options = take_ports(own, options)
+    wanted = _wanted_ports(*named)
+    _refuse_without_http(options)
     _refuse_without_version(out, repository, options)
     with _log_shown(out):
         ready = prepare(
@@ -164,7 +170,7 @@ def serve(
             # A model that fails is to be named, and Triton would be gone before it could be asked.
             extra_args=["--exit-on-error=false", *options],
             log_path=log,
-            ports=wanted if any((http_port, grpc_port, metrics_port)) else _free_ports(out, wanted),
+            ports=wanted if any(named) else _free_ports(out, wanted),
         )
         shown = _Shown(out, quiet=quiet)
         try:
@@ -305,14 +311,76 @@ def loaded_models(options: list[str]) -> list[str]:
     return [name for name in _values(options, "--load-model") if name != "*"]
 
 
-def _values(options: list[str], name: str) -> list[str]:
-    found = []
-    for number, option in enumerate(options):
-        if option.startswith(f"{name}="):
-            found.append(option.partition("=")[2])
-        elif option == name:
-            found += options[number + 1 : number + 2]
-    return found
+def _values(options: list[str], name: str, shortest: str = "") -> list[str]:
+    return _taken(options, name, shortest)[0]
+
+
+def _taken(options: list[str], name: str, shortest: str = "") -> tuple[list[str], list[str]]:
+    """Return the values of an option of tritonserver, and all other options.
+
+    Args:
+        options: As they are typed, ``--name=value`` or ``--name value``.
+        name: Of the option.
+        shortest: What it may be shortened to, as long as no other option begins so.
+    """
+    found: list[str] = []
+    others: list[str] = []
+    words = iter(options)
+    for option in words:
+        typed, equals, value = option.partition("=")
+        if typed != name and not (
+            shortest and typed.startswith(shortest) and name.startswith(typed)
+        ):
+            others.append(option)
+        elif equals:
+            found.append(value)
+        else:
+            found.append(next(words, ""))
+    return found, others
+
+
+def take_ports(
+    own: Mapping[str, int | None], options: list[str]
+) -> tuple[list[int | None], list[str]]:
+    """Take the ports out of what is handed on to tritonserver: this command has to know them.
+
+    Args:
+        own: What the options of the same names said before ``--``.
+        options: What comes after it.
+
+    Returns:
+        Each port, None where nothing names it; and what is left to hand on.
+
+    Raises:
+        UsageError: One is no port, or is named twice.
+    """
+    ports: list[int | None] = []
+    for name, port in own.items():
+        values, options = _taken(options, name, name.removesuffix("ort"))
+        for value in values:
+            if not value.isdecimal() or not 1 <= int(value) <= _LAST_PORT:
+                raise UsageError(
+                    f"{name}: expected a port from 1 to {_LAST_PORT} after --, got {value!r}",
+                    f"write it as {name}=8000, or leave it out for one that is free",
+                )
+        given = {int(value) for value in values} | (set() if port is None else {port})
+        if len(given) > 1:
+            raise UsageError(
+                f"{name}: expected one port, got {' and '.join(map(str, sorted(given)))}",
+                "leave one out",
+            )
+        ports.append(next(iter(given), None))
+    return ports, options
+
+
+def _refuse_without_http(options: list[str]) -> None:
+    """Refuse a server that could not be asked whether it is ready."""
+    if any(value.lower() in ("false", "0") for value in _values(options, "--allow-http")):
+        raise UsageError(
+            "--allow-http=false: expected a server that answers HTTP, by which this command asks "
+            "whether the models are ready",
+            "leave it out: only this machine can reach the server",
+        )
 
 
 def _refuse_without_version(out: Output, repository: Path, options: list[str]) -> None:
