@@ -300,6 +300,27 @@ def test_who_reads_only_a_line_gets_no_traceback() -> None:
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_a_stream_that_is_closed_changes_no_exit_code(
+    tmp_path: Path, closed: str, options: str
+) -> None:
+    (tmp_path / "SHA256SUMS").touch()
+    for words, code in (
+        (f"verify {tmp_path}", ExitCode.FAILED),
+        ("verify /no/such/file", ExitCode.USAGE),
+        ("--version", ExitCode.OK),
+    ):
+        if words == "--version" and options:
+            continue
+        shell = f"{sys.executable} -m tritonserver_jax.cli {words} {options} {closed}"
+        done = subprocess.run(
+            ["bash", "-c", shell], env=ENV, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_a_module_without_its_command_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
