@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tritonserver_jax.cli.app import make_app
 from tritonserver_jax.tuning.curve import Curve, Point, measure_curve
 from tritonserver_jax.tuning.curve_display import draw_curve, show_curve
-from tritonserver_jax.tuning.loads import without_shape
+from tritonserver_jax.tuning.loads import shape_problem
 from tritonserver_jax.tuning.perf_analyzer import Load, Measurement, PerfAnalyzer
 
 LOAD = Load(model="m", protocol="grpc", concurrency=1, seconds=1.0)
@@ -82,11 +82,27 @@ def test_a_curve_is_drawn(tmp_path: Path, name: str, begins: bytes) -> None:
         assert b"requests under way" in data or b"<g id=" in data
 
 
-def test_a_shape_is_asked_for_where_dims_vary() -> None:
-    config = {"input": [{"name": "x", "dims": ["-1", "3"]}]}
-    assert "give --shape x:" in without_shape(config, {})
-    assert without_shape(config, {"x": [2, 3]}) == ""
-    assert without_shape({}, {}) == ""
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        ({}, "give --shape x:"),
+        ({"x": [2, 3]}, ""),
+        ({"x": [2, 3], "y": [4]}, ""),
+        ({"x": [2, 3], "NOPE": [4]}, "--shape NOPE:4: expected an input of the model, got 'NOPE'"),
+        ({"x": [2, 3], "NOPE": [4]}, "; its inputs are x, y"),
+        ({"x": [2]}, "--shape x:2: expected sizes that fit the dims [-1, 3] of input 'x'"),
+        ({"x": [2, 4]}, "give one for each of them, and the same where it is not -1"),
+    ],
+)
+def test_shapes_are_of_the_inputs_and_fit_them(shapes: dict[str, list[int]], said: str) -> None:
+    # As Triton has it in JSON.
+    config = {"input": [{"name": "x", "dims": ["-1", "3"]}, {"name": "y", "dims": ["4"]}]}
+    problem = shape_problem(config, shapes)
+    assert said in problem
+    assert bool(problem) == bool(said)
+    # Of a model of which nothing is known, nothing can be said.
+    assert shape_problem({}, shapes) == ""
+    assert shape_problem({"input": []}, {"x": [1]}).endswith("its inputs are none")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from typing import Any, Final
 from tritonserver_jax.server import ServerDistribution, ServerError, TritonServer
 from tritonserver_jax.tuning.candidates import Candidate, combined, stages
 from tritonserver_jax.tuning.choice import Verdict, compare, median
-from tritonserver_jax.tuning.loads import largest_output, without_shape
+from tritonserver_jax.tuning.loads import largest_output, shape_problem
 from tritonserver_jax.tuning.perf_analyzer import Load, Measurement, PerfAnalyzer, Protocol
 
 __all__ = ["Options", "Result", "Trial", "TuneError", "tune"]
@@ -302,9 +302,9 @@ def tune(
             server.wait_live()
             bench = _Bench(server, model, analyzer, options, tell)
             bench.begin()
-            missing = without_shape(bench.config, options.shapes or {})
-            if missing:
-                raise TuneError(missing)
+            problem = shape_problem(bench.config, options.shapes or {})
+            if problem:
+                raise TuneError(problem)
             result = Result(bench.config, Trial(Candidate()))
             bench.measure(result.default, "as it is")
             _screen(bench, result, options)

@@ -148,7 +148,7 @@ def bench(
     from tritonserver_jax.tuning.curve import measure_curve
     from tritonserver_jax.tuning.curve_display import draw_curve, show_curve
     from tritonserver_jax.tuning.display import progress
-    from tritonserver_jax.tuning.loads import largest_output, without_shape
+    from tritonserver_jax.tuning.loads import largest_output, shape_problem
     from tritonserver_jax.tuning.perf_analyzer import (
         Load,
         PerfAnalyzerError,
@@ -173,9 +173,9 @@ def bench(
                     python=python,
                 )
             )
-        missing = without_shape(served.config, shapes)
-        if missing:
-            message, _, remedy = missing.rpartition("; ")
+        problem = shape_problem(served.config, shapes)
+        if problem:
+            message, _, remedy = problem.rpartition("; ")
             raise UsageError(message, remedy)
         load = Load(
             model=model,
