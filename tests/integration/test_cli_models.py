@@ -19,6 +19,7 @@ from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.client import infer
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.checking.model_check import check_model
+from tritonserver_jax.cli.commands.serve import request_to_try
 from tritonserver_jax.findings import Status
 from tritonserver_jax.model_config import parse_config
 from tritonserver_jax.server import ServerError, TritonServer
@@ -124,6 +125,32 @@ def test_what_check_says_triton_refuses_is_refused(
     with pytest.raises(ServerError):
         server.load_model(name)
     (repository / name / "config.pbtxt").unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("a%20b", "http"), ("über", "grpc"), ("with space", "grpc")]
+)
+def test_a_name_that_a_url_would_have_otherwise_is_measured(
+    backend: Backend, tmp_path: Path, name: str, protocol: str
+) -> None:
+    """Triton decodes nothing of a path; over gRPC a name may have anything."""
+    write_model(tmp_path / "models", name, LINEAR, params=PARAMS)
+    with backend.server(tmp_path / "models") as server:
+        server.wait_ready(LOAD_TIMEOUT)
+        url = server.http_url if protocol == "http" else server.grpc_url
+        given = ["--url", url, "--model", name, "--protocol", protocol, "--concurrency", "1"]
+        plot = tmp_path / "bench.svg"
+        answer = run(backend, "bench", *given, "--seconds", "0.3", "--plot", plot)
+        line = request_to_try(server, name)
+        told = subprocess.run(line, capture_output=True, text=True, check=True)
+        if " " in name:
+            with pytest.raises(ServerError, match="expected a name that a request over HTTP can"):
+                server.model_metadata(name)
+        else:
+            assert server.model_metadata(name)["name"] == name
+    assert answer["points"][0]["throughput"] > 1
+    asked = json.loads(told.stdout)
+    assert asked["model_name"] == name if name.isascii() and " " not in name else asked["version"]
 
 
 @pytest.mark.slow

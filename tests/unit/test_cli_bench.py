@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import http.server
 import io
 import json
 import socket
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,6 +132,49 @@ def test_bench_refuses(tmp_path: Path, options: list[str], said: str) -> None:
     result = CliRunner().invoke(make_app(), ["bench", *given])
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+class Answering(http.server.BaseHTTPRequestHandler):
+    """Has models, and takes their names as Triton does."""
+
+    def do_GET(self) -> None:
+        config = {"input": [{"name": "x", "dims": ["4"]}]}
+        known = {"/v2/models/a%20b/ready": b"", "/v2/models/text/ready": b""}
+        known["/v2/models/a%20b/config"] = json.dumps(config).encode()
+        known["/v2/models/text/config"] = b"<html>"
+        body = known.get(self.path)
+        self.send_response(200 if body is not None else 404)
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "said"),
+    [
+        ("a%20b", 2, "--shape NOPE:4: expected an input of the model, got 'NOPE'"),
+        ("other", 1, "the model other is not ready there (status 404)"),
+        ("with space", 2, "--protocol http: expected a model whose name goes into an address"),
+        ("über", 2, "got 'über'\n  -> measure it by gRPC"),
+        ("text", 1, "expected a Triton server there, got an answer that is no JSON"),
+    ],
+)
+def test_a_running_server_is_asked_for_the_model_by_its_name(
+    model: str, code: int, said: str
+) -> None:
+    server = http.server.HTTPServer(("127.0.0.1", 0), Answering)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        options = ["--url", f"127.0.0.1:{server.server_port}", "--model", model]
+        options += ["--protocol", "http", "--shape", "NOPE:4"]
+        result = CliRunner().invoke(make_app(), ["bench", *options])
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:

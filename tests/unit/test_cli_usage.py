@@ -160,6 +160,42 @@ def test_ports_that_are_handed_on_are_known(
     assert serve_module.take_ports({**own, "--http-port": 1}, options)[0][0] == 1
 
 
+class Named:
+    """A server with a model, whatever it is called."""
+
+    http_url = "127.0.0.1:8000"
+
+    def model_metadata(self, _model: str) -> dict[str, object]:
+        return {"inputs": [{"name": "x", "shape": [-1, 2], "datatype": "FP32"}]}
+
+
+def test_the_request_to_try_names_the_model_as_triton_takes_it() -> None:
+    def address(name: str) -> str:
+        return serve_module.request_to_try(Named(), name)[2]  # type: ignore[arg-type]
+
+    assert address("a%20+") == "http://127.0.0.1:8000/v2/models/a%20+/infer"
+    # What no request can name, or curl would not, is not shown.
+    for name in ("with space", "a?b", "a#b", "a[1-3]", "über"):
+        assert address(name) == "http://127.0.0.1:8000/v2"
+
+
+@pytest.mark.parametrize("command", ["bench", "tune"])
+@pytest.mark.parametrize("name", ["with space", "a?b"])
+def test_a_name_that_no_request_can_have_is_refused_before_a_server_starts(
+    tmp_path: Path, command: str, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "config.pbtxt").write_text('backend: "jax"\n', encoding="utf-8")
+    code, out, _ = run(command, tmp_path, "--model", name, "--json")
+    assert code == ExitCode.USAGE
+    error = json.loads(out)["error"]
+    assert f"model {name!r}: expected a name that a request over HTTP can have" in error["message"]
+    assert "rename its folder" in error["remedy"]
+    code, out, _ = run(command, tmp_path, "--model", name, "--protocol", "http", "--json")
+    assert code == ExitCode.USAGE
+    assert "--protocol http: expected a model whose name" in json.loads(out)["error"]["message"]
+
+
 def test_the_log_names_models_that_have_no_state() -> None:
     log = f"{POLL_FAILED}\n{NO_VERSION}\nI1130 00:00:00.000000 1 a.cc:1] fine\n"
     found = {one.name: one.reason for one in refused_models(log, set())}

@@ -30,6 +30,7 @@ __all__ = [
     "ServerOption",
     "ShapesOption",
     "check_backends",
+    "check_name",
     "check_protocol",
     "check_python",
     "check_release",
@@ -203,6 +204,35 @@ def named_model(repository: Path, name: str | None) -> str:
             f"--model: expected a model in {repository}, got {name}", f"there are {there or 'none'}"
         )
     return name
+
+
+def check_name(model: str, protocol: str, *, load: bool) -> None:
+    """Refuse a model by whose name a server could not be asked, before there is one.
+
+    Args:
+        model: Its name.
+        protocol: By which requests come.
+        load: Whether it has to be loaded, which goes by HTTP.
+
+    Raises:
+        UsageError: Says what a name may not have.
+    """
+    from tritonserver_jax.server.errors import ServerError
+    from tritonserver_jax.server.model_paths import curl_takes, model_path
+
+    if protocol == "http" and not curl_takes(model):
+        raise UsageError(
+            f"--protocol http: expected a model whose name goes into an address as it is, got "
+            f"{model!r}",
+            "measure it by gRPC, or rename its folder",
+        )
+    if not load:
+        return
+    try:
+        model_path(model)
+    except ServerError as error:
+        message, _, remedy = str(error).rpartition("; ")
+        raise UsageError(message, remedy) from error
 
 
 def check_protocol(protocol: str) -> None:

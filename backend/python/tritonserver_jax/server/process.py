@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 from tritonserver_jax.server.distribution import ServerDistribution
 from tritonserver_jax.server.errors import ServerError
+from tritonserver_jax.server.model_paths import PlainConnection, model_path
 from tritonserver_jax.server.ports import HOST, PortReservation
 
 __all__ = ["ModelState", "TritonServer"]
@@ -337,9 +337,9 @@ class TritonServer:
             ServerError: The server died, the model failed to load (with the server's reason), or
                 the deadline passed.
         """
-        path = f"/v2/models/{quote(name, safe='')}"
+        path = f"/v2/models/{model_path(name)}"
         if version is not None:
-            path += f"/versions/{quote(version, safe='')}"
+            path += f"/versions/{version}"
         deadline = time.monotonic() + timeout
         last = "the server did not answer yet"
         while not self._answers_ok(f"{path}/ready"):
@@ -435,13 +435,13 @@ class TritonServer:
 
     def model_config(self, name: str) -> dict[str, object]:
         """Return the configuration of a model that is loaded, as Triton completed it."""
-        path = f"/v2/models/{quote(name, safe='')}/config"
+        path = f"/v2/models/{model_path(name)}/config"
         config: dict[str, object] = json.loads(self._expect_ok("GET", path, None))
         return config
 
     def model_metadata(self, name: str) -> dict[str, Any]:
         """Return what the server says of a model: its inputs and outputs."""
-        path = f"/v2/models/{quote(name, safe='')}"
+        path = f"/v2/models/{model_path(name)}"
         metadata: dict[str, Any] = json.loads(self._expect_ok("GET", path, None))
         return metadata
 
@@ -458,12 +458,12 @@ class TritonServer:
         body: dict[str, object] = {}
         if config is not None:
             body["parameters"] = {"config": json.dumps(config)}
-        path = f"/v2/repository/models/{quote(name, safe='')}/load"
+        path = f"/v2/repository/models/{model_path(name)}/load"
         self._expect_ok("POST", path, body, timeout=timeout)
 
     def unload_model(self, name: str, *, timeout: float = 60) -> None:
         """Unload a model and wait until it is gone; needs ``--model-control-mode=explicit``."""
-        path = f"/v2/repository/models/{quote(name, safe='')}/unload"
+        path = f"/v2/repository/models/{model_path(name)}/unload"
         self._expect_ok("POST", path, {}, timeout=timeout)
         deadline = time.monotonic() + timeout
         gone = {"", "UNAVAILABLE"}
@@ -503,7 +503,7 @@ class TritonServer:
     ) -> tuple[int, str]:
         # http.client rather than urllib: the latter would follow http_proxy.
         address = url or self.http_url
-        connection = http.client.HTTPConnection(address, timeout=timeout)
+        connection = PlainConnection(address, timeout=timeout)
         try:
             connection.request(method, path, None if body is None else json.dumps(body))
             response = connection.getresponse()

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from tritonserver_jax.cli.options import (
     ServedReleaseOption,
     ServerOption,
     ShapesOption,
+    check_name,
     check_protocol,
     check_repository,
     check_sources,
@@ -142,6 +143,7 @@ def bench(
         check_repository(repository)
         refuse_model(repository, "bench")
         model = named_model(repository, model)
+    check_name(model, protocol, load=url is None)
 
     from rich.console import Console
 
@@ -258,8 +260,23 @@ def _started(
         )
 
 
+def _asked(url: str, path: str) -> tuple[int, bytes]:
+    """Return the status and the content of an answer."""
+    from tritonserver_jax.server.model_paths import PlainConnection
+
+    connection = PlainConnection(url, timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
 def _running(url: str, model: str, protocol: str) -> _Served:
     """See whether a server that is named is there and has the model, as far as HTTP tells."""
+    from tritonserver_jax.server.model_paths import model_path
+
     host, colon, port = url.rpartition(":")
     if not colon or not host or not port.isdecimal() or "/" in host:
         raise UsageError(
@@ -267,17 +284,24 @@ def _running(url: str, model: str, protocol: str) -> _Served:
             "such as localhost:8001 for gRPC, localhost:8000 for HTTP",
         )
     if protocol == "http":
-        address = f"http://{url}/v2/models/{model}/ready"
+        path = f"/v2/models/{model_path(model)}"
         try:
-            urllib.request.urlopen(address, timeout=_PROBE_SECONDS).close()
-        except urllib.error.HTTPError as error:
-            raise CommandFailedError(
-                f"{url}: the model {model} is not ready there (status {error.code})",
-                "load it, or name another with --model",
-            ) from error
-        except OSError as error:
+            status, _ = _asked(url, f"{path}/ready")
+            if status != http.client.OK:
+                raise CommandFailedError(
+                    f"{url}: the model {model} is not ready there (status {status})",
+                    "load it, or name another with --model",
+                )
+            config: dict[str, Any] = json.loads(_asked(url, f"{path}/config")[1])
+        except (OSError, http.client.HTTPException) as error:
             raise CommandFailedError(
                 f"{url}: no server answers there by HTTP ({error})",
                 "start one with `tritonserver-jax serve`, or correct --url",
             ) from error
+        except ValueError as error:
+            raise CommandFailedError(
+                f"{url}: expected a Triton server there, got an answer that is no JSON",
+                "name the port of its HTTP, or --protocol grpc with that of gRPC",
+            ) from error
+        return _Served(url=url, where=url, config=config)
     return _Served(url=url, where=url)

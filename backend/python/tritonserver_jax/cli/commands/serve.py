@@ -503,7 +503,11 @@ def request_to_try(server: TritonServer, model: str) -> list[str]:
         server: A running server.
         model: A model that is ready.
     """
-    address = f"{_v2(server)}/models/{model}"
+    from tritonserver_jax.server.model_paths import curl_takes, model_path
+
+    if not curl_takes(model):
+        return ["curl", "-s", _v2(server)]
+    address = f"{_v2(server)}/models/{model_path(model)}"
     inputs = []
     for tensor in server.model_metadata(model)["inputs"]:
         shape = [max(size, 1) for size in tensor["shape"]]

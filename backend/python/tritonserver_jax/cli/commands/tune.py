@@ -21,6 +21,7 @@ from tritonserver_jax.cli.options import (
     ServedReleaseOption,
     ServerOption,
     ShapesOption,
+    check_name,
     check_protocol,
     check_repository,
     check_sources,
@@ -93,6 +94,7 @@ def tune(
         budget=budget,
     )
     name = named_model(repository, model)
+    check_name(name, protocol, load=True)
     ready = prepare(
         release=release,
         artifact=artifact,
