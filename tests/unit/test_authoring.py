@@ -523,6 +523,13 @@ def test_a_fault_and_a_full_disk_are_said_as_what_they_are(tmp_path: Path) -> No
     assert str(absent.value.filename).startswith(str(tmp_path / "no"))
 
 
+#: Where the tests run in the background, a signal from the keyboard is ignored.
+HEARS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tritonserver_jax.cli import main
+main()
+"""
 SLOW = """
     import pathlib
     import time
@@ -556,13 +563,11 @@ def test_a_signal_ends_what_makes_a_model_and_takes_it_away(
     named = ["--name", "m", "--output"] if command == "export" else ["m", "--repository"]
     words = [command.partition(",")[0], *named, str(made), "--from", f"{path}:predict"]
     with subprocess.Popen(
-        [sys.executable, "-m", "tritonserver_jax.cli", *words, "--input", "X:FP32[4]", "--json"],
+        [sys.executable, "-c", HEARS, *words, "--input", "X:FP32[4]", "--json"],
         env={**os.environ, "PYTHONPATH": str(ROOT / "backend" / "python")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Where the tests run in the background, a signal from the keyboard is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as program:
         deadline = time.monotonic() + 120
         while not marker.exists():
