@@ -26,7 +26,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
-from urllib.parse import quote
 
 # Bytes for one element; BYTES has a length before each.
 SIZES = {
@@ -57,6 +56,8 @@ NO_TEXT = "no text"
 LOAD_AGAIN = "load it again, or restart a server without model control; the log says more"
 # The backend's words where not the model is to blame, followed by their own remedy.
 ENVIRONMENT = "Python environment "
+# What ends a path, or the line that it is in.
+ENDS_A_PATH = re.compile(r"[\x00-\x20\x7f/?]")
 
 
 class CheckError(Exception):
@@ -127,6 +128,8 @@ class Server:
             http.client.HTTPSConnection if self.scheme == "https" else http.client.HTTPConnection
         )
         connection = connect(self.address, timeout=left)
+        # Else a path of other letters than ASCII's is refused here.
+        setattr(connection, "_encode_request", str.encode)  # noqa: B010  it has its own
         try:
             connection.request(method, self.prefix + path, body, dict(headers or {}))
             response = connection.getresponse()
@@ -276,9 +279,14 @@ def should_be_ready(entry: Mapping[str, str]) -> bool:
 
 
 def model_path(name: str, version: str | None) -> str:
-    """Return the path of a model, or of one of its versions."""
-    path = "/v2/models/" + quote(name, safe="")
-    return path if version is None else path + "/versions/" + quote(version, safe="")
+    """Return the path of a model, or of one of its versions.
+
+    Triton decodes nothing of a path, so nothing is encoded: ``%20`` would be a part of the name.
+    """
+    if ENDS_A_PATH.search(name):
+        raise SkipCheck("no request over HTTP can name it; ask it by gRPC, or rename its folder")
+    path = "/v2/models/" + name
+    return path if version is None else path + "/versions/" + version
 
 
 def check_model_ready(server: Server, model: Model, version: str | None) -> str:
@@ -302,6 +310,8 @@ def check_model_ready(server: Server, model: Model, version: str | None) -> str:
         blame_model = ENVIRONMENT not in said
         next_step = ("correct the model, and " if blame_model else "then ") + LOAD_AGAIN
         raise CheckError(one_line(said), next_step)
+    if ENDS_A_PATH.search(model.name) and not model.states:
+        raise CheckError("the server does not have it", "check the name")
     answer = server.ask("GET", model_path(model.name, version) + "/ready")
     if answer.status == 200:
         return ""

@@ -160,13 +160,13 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonServer]:
         server.terminate()
 
 
-def running(repository: Path) -> TritonServer:
+def running(repository: Path, *options: str) -> TritonServer:
     distribution = obtain_server(find_release(DEFAULT_RELEASE))
     return TritonServer(
         distribution,
         [repository],
         backend_directory=distribution.backend_directory,
-        extra_args=["--model-control-mode=explicit"],
+        extra_args=["--model-control-mode=explicit", *options],
         # The python backend takes its environment, and so NumPy, from the python3 on PATH.
         env={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
     )
@@ -248,6 +248,27 @@ def test_a_model_that_failed_to_load_is_found_without_being_named(tmp_path: Path
     assert status == 0, lines
     assert lines[1] == f"note server ready: {unready}: broken; of no account for --model"
     assert lines[2] == "ok   model well ready"
+
+
+def test_names_are_asked_for_as_triton_takes_them(tmp_path: Path) -> None:
+    """Which decodes no path; what has no way by HTTP is no failure of the model."""
+    one = "input " + tensors(["A"], ["FP32"], "[3]") + "output "
+    config = one + tensors(["OUT_A"], ["FP32"], "[3]")
+    for name in ("a%20b", "a?b"):
+        add_model(tmp_path, name, ECHO, config)
+    with running(tmp_path, "--load-model=a?b") as triton:
+        triton.wait_ready()
+        triton.load_model("a%20b")
+        status, lines = check("--url", triton.http_url)
+        assert status == 0, lines
+        assert "ok   model a%20b ready" in lines
+        assert [line for line in lines if line.startswith("ok   model a%20b inference ")]
+        said = "not checked: no request over HTTP can name it; ask it by gRPC"
+        assert f"note model a?b ready: {said}" in "\n".join(lines)
+        status, lines = check("--url", triton.http_url, "--model", "not there")
+        assert triton.stop() == 0
+    assert status == 1
+    assert "FAIL model not there ready: the server does not have it; check the name" in lines
 
 
 def test_unknown_and_unloaded_models_and_versions_are_told_apart(triton: TritonServer) -> None:
