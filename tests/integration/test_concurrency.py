@@ -15,7 +15,7 @@ from tests.support.metrics import sample
 from tests.support.models import LINEAR, write_model
 from tritonserver_jax.server import TritonServer
 
-pytestmark = [pytest.mark.core, pytest.mark.integration]
+pytestmark = pytest.mark.integration
 
 
 def params(factor: float) -> dict[str, np.ndarray]:
@@ -33,6 +33,7 @@ def test_sixteen_models_load_at_once(backend: Backend, tmp_path: Path) -> None:
             assert np.array_equal(got, np.full((2, 3), 4 * number))
 
 
+@pytest.mark.core
 def test_instances_share_programs_and_keep_their_batches_apart(
     server: TritonServer, repository: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_instances_share_programs_and_keep_their_batches_apart(
     assert sample(server.metrics(), "jax_xla_compilations", **labels) == 4
 
 
+@pytest.mark.core
 def test_reload_under_traffic_loses_and_mixes_nothing(
     server: TritonServer, repository: Path
 ) -> None:
@@ -98,6 +100,7 @@ def test_reload_under_traffic_loses_and_mixes_nothing(
     assert np.array_equal(y, [[44, 44, 44]])
 
 
+@pytest.mark.core
 def test_an_array_that_a_model_keeps_is_not_overwritten(
     server: TritonServer, repository: Path
 ) -> None:
@@ -127,6 +130,7 @@ def test_an_array_that_a_model_keeps_is_not_overwritten(
         assert np.array_equal(got["first"], first)
 
 
+@pytest.mark.core
 def test_models_of_both_modes_of_jax_in_one_server(server: TritonServer, repository: Path) -> None:
     code = """
         SIGNATURE = {{"inputs": {{"x": ("{}", [1])}}, "max_batch_size": 4}}

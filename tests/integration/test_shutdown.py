@@ -18,7 +18,7 @@ from tests.support.backend import LOAD_TIMEOUT, Backend
 from tests.support.client import PROTOCOLS, infer
 from tests.support.models import LINEAR, write_model
 
-pytestmark = [pytest.mark.core, pytest.mark.integration]
+pytestmark = pytest.mark.integration
 
 PARAMS = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
 FOUR_INSTANCES = """
@@ -44,7 +44,13 @@ def shared_memory_of(pid: int) -> set[Path]:
     return {path for path in found if path.is_relative_to("/dev/shm")}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.core),
+        pytest.param(signal.SIGINT, id="SIGINT"),
+    ],
+)
 def test_a_signal_under_load_ends_the_server_cleanly(
     backend: Backend, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -99,6 +105,7 @@ def test_a_signal_under_load_ends_the_server_cleanly(
     assert not [path for path in shared_memory if path.exists()]
 
 
+@pytest.mark.core
 def test_what_a_model_leaves_running_does_not_hold_the_server(
     backend: Backend, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from tritonclient.utils import InferenceServerException, serialize_byte_tensor
 from tests.support.models import write_model
 from tritonserver_jax.server import TritonServer
 
-pytestmark = [pytest.mark.core, pytest.mark.integration]
+pytestmark = pytest.mark.integration
 
 DTYPES: dict[str, Any] = {
     "BOOL": np.bool_,
@@ -178,6 +178,7 @@ def ask(
     return got
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("rows", [0, 4], ids=["alone", "batched"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_identity(server: TritonServer, repository: Path, dtype: str, rows: int) -> None:
@@ -218,6 +219,7 @@ def test_identity(server: TritonServer, repository: Path, dtype: str, rows: int)
     server.unload_model(model)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_all_bit_patterns_of_bfloat16(
     server: TritonServer, repository: Path, protocol: str
@@ -239,7 +241,9 @@ def test_all_bit_patterns_of_bfloat16(
 
 
 @pytest.mark.parametrize("in_place", ["true", "false"])
-@pytest.mark.parametrize("dtype", ["FP32", "INT64", "BF16", "BOOL"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("FP32", marks=pytest.mark.core), "INT64", "BF16", "BOOL"]
+)
 def test_large_inputs_in_shared_memory(
     server: TritonServer, repository: Path, dtype: str, in_place: str
 ) -> None:
