@@ -187,6 +187,44 @@ def test_jax_settings_of_a_model_are_its_own(server: TritonServer, repository: P
     assert "model 'sets_x64' version 1: jax_debug_nans = True, which would hold for every" in log
 
 
+#: All of it computes with JAX, and with numbers beyond 32 bits.
+WIDE_CODE = """
+    import jax
+    {setting}
+    import jax.numpy as jnp
+    import numpy as np
+
+    SIGNATURE = {{"inputs": {{"x": ("INT64", [1])}}, "max_batch_size": 2}}
+    TABLE = jnp.asarray(np.array([2**40]))
+
+    def load(context):
+        return {{"w": jnp.asarray(np.int64(2**41))}}
+
+    def preprocess(inputs):
+        return {{"x": np.asarray(jnp.asarray(inputs["x"]) + 1)}}
+
+    def predict(params, x):
+        return {{"y": x + params["w"] + TABLE}}
+
+    def postprocess(outputs):
+        return {{"y": np.asarray(jnp.asarray(outputs["y"]) - 1)}}
+"""
+X64_CONFIG = 'backend: "jax"\nparameters { key: "x64" value { string_value: "true" } }\n'
+
+
+@pytest.mark.parametrize("way", ["parameter", "code"])
+def test_all_code_of_a_model_runs_in_its_64_bit_mode(
+    server: TritonServer, repository: Path, way: str
+) -> None:
+    name = f"wide_{way}"
+    setting = 'jax.config.update("jax_enable_x64", True)' if way == "code" else ""
+    config = 'backend: "jax"\n' if way == "code" else X64_CONFIG
+    write_model(repository, name, WIDE_CODE.format(setting=setting), config=config)
+    server.load_model(name)
+    x = np.array([[2**50]])
+    assert infer(server, name, {"x": x})["y"].tolist() == [[2**50 + 2**41 + 2**40]]
+
+
 def test_a_changed_file_beside_model_py_is_seen(server: TritonServer, repository: Path) -> None:
     code = """
         from . import layers
@@ -376,6 +414,45 @@ def test_a_model_takes_its_globals_with_it(server: TritonServer, repository: Pat
 
     sizes = memory_over_loads(server, load)
     server.unload_model("globals")
+    assert sizes[-1] - sizes[0] < 25, sizes
+
+
+#: As JAX's documentation says to do it; but its caches keep the object, and the object the table.
+STATIC_SELF = """
+    from functools import partial
+
+    import jax
+    import numpy as np
+
+    SIGNATURE = {"inputs": {"x": ("FP32", [4])}, "max_batch_size": 4}
+
+    class Scaled:
+        def __init__(self):
+            self.table = np.ones(2_500_000, np.float32)
+
+        @partial(jax.jit, static_argnums=0)
+        def __call__(self, x):
+            return x * self.table[0]
+
+    scaled = Scaled()
+
+    def predict(params, x):
+        return {"y": scaled(x)}
+"""
+
+
+@pytest.mark.slow
+def test_a_model_takes_its_static_objects_with_it(server: TritonServer, repository: Path) -> None:
+    directory = write_model(repository, "static_self", STATIC_SELF)
+
+    def load() -> None:
+        (directory / "model.py").touch()
+        server.load_model("static_self")
+        ones = np.ones((1, 4), np.float32)
+        np.testing.assert_array_equal(infer(server, "static_self", {"x": ones})["y"], ones)
+
+    sizes = memory_over_loads(server, load)
+    server.unload_model("static_self")
     assert sizes[-1] - sizes[0] < 25, sizes
 
 

@@ -21,7 +21,7 @@ from tritonserver_jax.runtime import gpu
 from tritonserver_jax.runtime.dtypes import DTYPES
 from tritonserver_jax.runtime.instance import Instance, aligned_bytes
 from tritonserver_jax.runtime.model import Model
-from tritonserver_jax.runtime.program import x64_mode
+from tritonserver_jax.runtime.x64 import x64_mode
 
 ADD = """
     SIGNATURE = {

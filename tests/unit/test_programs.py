@@ -23,8 +23,8 @@ from tritonserver_jax.runtime.program import (
     DevicePrograms,
     Predict,
     data_arguments,
-    x64_mode,
 )
+from tritonserver_jax.runtime.x64 import x64_mode
 
 
 def programs_of(

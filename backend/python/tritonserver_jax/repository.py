@@ -167,8 +167,8 @@ def save_exported(
     import jax
     from jax import export
 
-    from tritonserver_jax.runtime.program import x64_mode
     from tritonserver_jax.runtime.tensors import author_specs
+    from tritonserver_jax.runtime.x64 import x64_mode
 
     _require_directory(version_directory, "version directory")
     scope = export.SymbolicScope()

@@ -23,9 +23,10 @@ from tritonserver_jax.checking.trial import CheckedModel, answers
 from tritonserver_jax.model_config import config_text, parse_config
 from tritonserver_jax.repository import save_exported, save_params
 from tritonserver_jax.runtime.errors import BackendError
-from tritonserver_jax.runtime.program import flatten_outputs, x64_mode
+from tritonserver_jax.runtime.program import flatten_outputs
 from tritonserver_jax.runtime.tensors import TensorSpec
 from tritonserver_jax.runtime.weights import leaf_name
+from tritonserver_jax.runtime.x64 import x64_mode
 
 __all__ = ["Source", "export_source", "of_model", "of_object"]
 

@@ -22,8 +22,8 @@ from typing import Any, Final
 import jax
 
 from tritonserver_jax.authoring.errors import AuthoringError
-from tritonserver_jax.runtime.program import x64_mode
 from tritonserver_jax.runtime.tensors import TensorSpec
+from tritonserver_jax.runtime.x64 import x64_mode
 
 __all__ = [
     "Found",

@@ -6,6 +6,7 @@ That is ``model.py`` and weights beside it, or ``model.jaxexport``.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from tritonserver_jax.runtime import errors, weights
 from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.module_loader import forget, import_model, jax_config_kept
 from tritonserver_jax.runtime.tensors import TensorSpec, author_specs
+from tritonserver_jax.runtime.x64 import in_mode, stream_in_mode, x64_mode
 
 MODEL_FILE = "model.py"
 EXPORTED_FILE = "model.jaxexport"
@@ -135,6 +137,7 @@ class AuthorModel:
         params: a pytree of arrays; None where the model has no weights.
         missing_weights: for messages: what was looked for, where there are no weights.
         jax_settings: what the code set in ``jax.config`` that is to hold for this model alone.
+            All of a model's code runs in the 64-bit mode where it, or the configuration, says so.
         source: for messages: what says which inputs there are.
         platforms: those that an exported model can run on; None where it is any.
     """
@@ -264,7 +267,11 @@ def find_model_directory(version_directory: Path) -> Path:
 
 
 def load_author_model(
-    version_directory: Path, context: Callable[[Path], LoadContext], doing: str
+    version_directory: Path,
+    context: Callable[[Path], LoadContext],
+    doing: str,
+    *,
+    x64: bool | None = None,
 ) -> AuthorModel:
     """Load what the author left in a version directory, with its parameters.
 
@@ -272,6 +279,7 @@ def load_author_model(
         version_directory: of the model.
         context: makes what the author's ``load`` gets, from the directory of model.py.
         doing: for messages, such as ``"model 'm' version 1"``.
+        x64: the parameter ``x64`` of the configuration; None where it is not given.
 
     Raises:
         BackendError: naming the file and the reason.
@@ -282,10 +290,12 @@ def load_author_model(
 
         return load_exported(directory, version_directory, context(directory), doing)
     path = directory / MODEL_FILE
-    with jax_config_kept(doing) as jax_settings:
+    # In the other mode nothing is set here: what model.py sets itself has to hold.
+    mode = x64_mode(True) if x64 else contextlib.nullcontext()
+    with jax_config_kept(doing) as jax_settings, mode:
         module = import_model(path, doing)
     try:
-        return _author_model(module, path, context, doing, jax_settings)
+        return _author_model(module, path, context, doing, jax_settings, x64)
     except BaseException:
         forget(module)
         raise
@@ -297,8 +307,10 @@ def _author_model(
     context: Callable[[Path], LoadContext],
     doing: str,
     jax_settings: Mapping[str, Any],
+    x64: bool | None,
 ) -> AuthorModel:
     directory = path.parent
+    asked_for = bool(jax_settings.get("x64") if x64 is None else x64)
     predict = _function(module, "predict", path)
     stream = _function(module, "stream", path)
     has_predict = predict is not None
@@ -318,7 +330,7 @@ def _author_model(
             jax_config_kept(doing) as of_load,
             errors.model_code(f"{doing}: load", directory),
         ):
-            params = load(context(directory))
+            params = in_mode(load, asked_for)(context(directory))
         jax_settings = {**jax_settings, **of_load}
     else:
         found = weights.load_default(directory)
@@ -326,14 +338,19 @@ def _author_model(
         if found.missing:
             missing = f"{found.missing}, and {MODEL_FILE} has no load(context)"
     _check_params(params, doing)
+
+    def host_code(name: str) -> Callable[..., Any] | None:
+        function = _function(module, name, path)
+        return None if function is None else in_mode(function, asked_for)
+
     return AuthorModel(
         directory=directory,
         module=module,
         predict=predict,
         has_predict=has_predict,
-        preprocess=_function(module, "preprocess", path),
-        postprocess=_function(module, "postprocess", path),
-        stream=stream,
+        preprocess=host_code("preprocess"),
+        postprocess=host_code("postprocess"),
+        stream=None if stream is None else stream_in_mode(stream, asked_for),
         signature=_signature(module, path),
         params=params,
         missing_weights=missing,

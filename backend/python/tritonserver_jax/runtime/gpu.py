@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from tritonserver_jax.runtime.devices import platform_of
-from tritonserver_jax.runtime.program import x64_mode
+from tritonserver_jax.runtime.x64 import x64_mode
 
 #: Address, bytes, dimensions, number of the GPU, and what holds the memory.
 GpuOutput = tuple[int, int, tuple[int, ...], int, Any]

@@ -92,6 +92,7 @@ class Model:
                 },
             ),
             self._doing,
+            x64=self._parameters.x64,
         )
         try:
             self._find_out(config, directory, complete_config, default_max_batch_size)

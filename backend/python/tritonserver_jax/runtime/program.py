@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import inspect
 import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,15 +26,7 @@ from tritonserver_jax.runtime.errors import Code, refuse
 from tritonserver_jax.runtime.events import Event, Observe
 from tritonserver_jax.runtime.parameters import Parameters
 from tritonserver_jax.runtime.strings import Strings
-
-# Moved out of jax.experimental in JAX 0.8.
-_x64_home = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
-_enable_x64: Callable[[bool], AbstractContextManager[None]] = _x64_home.enable_x64
-
-
-def x64_mode(enabled: bool) -> AbstractContextManager[None]:
-    """JAX's 64-bit mode as a model wants it, on this thread, whatever the process has."""
-    return _enable_x64(enabled)
+from tritonserver_jax.runtime.x64 import x64_mode
 
 
 @dataclass(frozen=True)
