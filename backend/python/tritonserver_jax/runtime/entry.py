@@ -117,4 +117,7 @@ def forget_unloaded_models() -> None:
     a large table in its globals, the memory would hold ten. The time grows with what loaded models
     hold, without what JAX holds (`_freeze_what_was_imported`).
     """
+    from tritonserver_jax.runtime.static_objects import empty_those_kept  # imports JAX
+
     gc.collect()
+    empty_those_kept()

@@ -22,7 +22,7 @@ from typing import Any
 
 import jax
 
-from tritonserver_jax.runtime import errors, log
+from tritonserver_jax.runtime import errors, log, static_objects
 from tritonserver_jax.runtime.errors import refuse
 
 _PREFIX = "tritonserver_jax_model_"
@@ -106,9 +106,12 @@ def forget(module: ModuleType) -> None:
 
     Without that, everything that a model holds in its globals would stay after it is unloaded.
     """
-    for name in [*sys.modules]:
-        if name == module.__name__ or name.startswith(module.__name__ + "."):
-            del sys.modules[name]
+    names = [
+        name
+        for name in [*sys.modules]
+        if name == module.__name__ or name.startswith(module.__name__ + ".")
+    ]
+    static_objects.note_classes([sys.modules.pop(name) for name in names])
 
 
 def _jax_variables() -> dict[str, str]:
