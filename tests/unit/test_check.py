@@ -142,6 +142,47 @@ BYTE = '{"x": ("UINT8", [4])}'
             "mul (model.py:6) makes 1000000000000",
         ),
         (
+            'return {"y": jax.lax.scan(lambda c, _: (c * 3, None), x, None, 20)[0]}',
+            INTS,
+            Status.WARN,
+            "the loop (model.py:6) makes 3486784401000000, which int32 cannot",
+        ),
+        (
+            'return {"y": jax.lax.fori_loop(0, 2, lambda i, c: c * 16, x)}',
+            BYTE,
+            Status.FAIL,
+            "the loop (model.py:6) makes 65280, which uint8 cannot",
+        ),
+        (
+            'more = lambda c: (c > 1).all() & (c < 2**30).all()\n'
+            'return {"y": jax.lax.while_loop(more, lambda c: c * c, jnp.abs(x) + 2)}',
+            INTS,
+            Status.WARN,
+            "the loop (model.py:7) makes ",
+        ),
+        (
+            'y = jnp.zeros(x.shape)\n'
+            'for_x = lambda i, y: y + (x * x).astype("float32")\n'
+            'return {"y": jax.lax.fori_loop(0, 3, for_x, y)}',
+            INTS,
+            Status.WARN,
+            "instead of 3e+12, because a whole number in it does not fit its type",
+        ),
+        (
+            'return {"y": jax.lax.cond(x[0, 0] > 5, lambda x: x * 2, lambda x: x, x)}',
+            BYTE,
+            Status.FAIL,
+            "mul (model.py:6) makes 510, which uint8",
+        ),
+        ('return {"y": jnp.cumprod(x, -1)}', INTS, Status.WARN, "cumprod (model.py:6) makes"),
+        ('return {"y": x.at[:, 0].add(9)}', BYTE, Status.FAIL, "scatter-add (model.py:6)"),
+        (
+            'import numpy as np\nreturn {"y": x + np.array([5_000_000_000, 1, 2, 3])}',
+            INTS,
+            Status.FAIL,
+            "a constant of predict (model.py:7) is int64 and holds 5000000000, which int32 cannot",
+        ),
+        (
             'return {"y": x.astype(jnp.int32)}',
             '{"x": ("INT64", [4])}',
             Status.WARN,
@@ -170,10 +211,72 @@ def test_numbers_that_wrap_around(
         ('return {"y": x * 3_000_000}', '{"x": ("INT64", [4])}'),
         ('return {"y": jnp.arange(100.0)[x]}', INTS),
         ('return {"y": jax.random.bits(jax.random.key(0), (4,)) * x}', '{"x": ("UINT32", [4])}'),
+        # What looks like wrapping around, and never comes out.
+        ('return {"y": jnp.where(x > 100, x - 100, 100 - x)}', BYTE),
+        ('return {"y": jnp.arange(100.0)[x]}', '{"x": ("INT8", [4])}'),
+        # Where it is meant.
+        ('return {"y": ((x * 31) ^ (x >> 3)) * 17}', BYTE),
+        ('return {"y": (x << 3) | (x >> 5)}', BYTE),
+        # A loop that would never end, if a number did not wrap around.
+        (
+            'n = jax.lax.while_loop(lambda n: n != 0, lambda n: n + 1, jnp.uint8(1))\n'
+            'return {"y": x + n.astype(x.dtype) * 0}',
+            INTS,
+        ),
+        ('return {"y": jax.lax.fori_loop(0, 3, lambda i, c: c / 2, x.astype("float32"))}', BYTE),
+        ('import numpy as np\nreturn {"y": x + np.array([5, 1, 2, 3])}', INTS),
+        # JAX's own code has larger constants in the other mode.
+        (
+            'keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(0), x[:, 0])\n'
+            'return {"y": jax.vmap(lambda key: jax.random.randint(key, (3,), 0, 10))(keys)}',
+            INTS,
+        ),
     ],
 )  # fmt: skip
 def test_numbers_that_fit(tmp_path: Path, body: str, inputs: str) -> None:
     assert bad(look(tmp_path, model(body, inputs))) == []
+
+
+@pytest.mark.parametrize("where", ["", "    "])
+def test_an_array_that_jax_narrows_silently(tmp_path: Path, where: str) -> None:
+    """At the top of model.py, and inside of predict."""
+    make = f"{where}table = jnp.asarray(np.array([3_000_000_000, 1, 2, 3]))"
+    code = model('return {"y": jax.lax.scan(lambda c, t: (c + t, None), x, table)[0]}', INTS)
+    lines = ["import numpy as np", *code.splitlines()]
+    lines.insert(6 if where else 3, make)
+    finding = the_only(look(tmp_path, "\n".join(lines)), "types")
+    line = 7 if where else 4
+    assert finding.detail.startswith(
+        f"an array that the model gives to JAX (model.py:{line}) is int64 and holds 3000000000, "
+        "which int32 cannot: it would become -1294967296"
+    )
+    fits = "\n".join(lines).replace("3_000_000_000", "3_000")
+    assert bad(look(tmp_path / "fits", fits)) == []
+    meant = "\n".join(lines).replace("1, 2, 3])", '1, 2, 3]).astype("int32")')
+    assert bad(look(tmp_path / "meant", meant)) == []
+
+
+def test_numbers_behind_host_code(tmp_path: Path) -> None:
+    code = model('return {"y": x * 2}', BYTE)
+    host = "\ndef preprocess(inputs):\n    return {'x': inputs['x'] // 2}\n"
+    assert bad(look(tmp_path, code + host)) == []
+    finding = the_only(look(tmp_path, code + host.replace("// 2", "// 1")), "types")
+    assert "mul (model.py:6) makes 510, which uint8" in finding.detail
+
+
+def test_numbers_of_the_author(tmp_path: Path) -> None:
+    """Of floating-point numbers nobody knows how large they are; of those of --data one does."""
+    code = model('return {"y": (x * 255).astype(jnp.uint8)}')
+    assert bad(look(tmp_path, code)) == []
+    data = tmp_path / "rows.npz"
+    rows = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
+    np.savez(data, x=rows)
+    assert bad(look(tmp_path, code, options=Options(data=data))) == []
+    np.savez(data, x=rows * 2)
+    finding = the_only(look(tmp_path, code, options=Options(data=data)), "types")
+    assert "makes 278, which uint8 cannot hold: it becomes 255 (with the rows of --data)" in (
+        finding.detail
+    )
 
 
 def test_the_mode_that_is_switched_off_is_refused_by_the_runtime(tmp_path: Path) -> None:
@@ -256,8 +359,17 @@ def test_without_padding_there_is_nothing_to_change(tmp_path: Path) -> None:
         'backend: "jax"\nmax_batch_size: 3\n'
         'parameters { key: "buckets" value { string_value: "1,2,3" } }\n'
     )
-    report = look(tmp_path, model('return {"y": x / x.shape[0]}'), config=config)
+    report = look(tmp_path, model('return {"y": x * 2}'), config=config)
     assert Finding("padding", Status.OK, "no batch is ever padded") in report.findings
+    # But others may share a batch.
+    report = look(tmp_path / "other", model('return {"y": x / x.shape[0]}'), config=config)
+    assert "1 row at once: output 'y' changes by" in the_only(report, "padding").detail
+
+
+def test_one_size_that_changes_an_answer(tmp_path: Path) -> None:
+    body = 'return {"y": x + (x.shape[0] == 16)}'
+    finding = the_only(look(tmp_path, model(body, max_batch_size=32)), "padding")
+    assert "16 rows at once: output 'y' changes by 1" in finding.detail
 
 
 TOKENS = '{"t": ("FP32", [-1])}'
@@ -302,6 +414,23 @@ def test_a_mask_keeps_the_answer(tmp_path: Path) -> None:
     report = look(tmp_path, RIGHT_MEAN)
     assert bad(report) == []
     assert report.findings[-1].name == "lengths"
+
+
+RAGGED = """
+    backend: "jax"
+    input { name: "t" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+"""
+
+
+def test_lengths_of_other_rows(tmp_path: Path) -> None:
+    report = look(tmp_path, RIGHT_MEAN, config=RAGGED)
+    assert bad(report) == []
+    said = [one.detail for one in report.findings if one.name == "lengths"]
+    assert said[0] == "'t' of different lengths in one batch: each has the answer that it has alone"
+    code = RIGHT_MEAN.replace('masks["t"]', 'masks["t"].any(0, keepdims=True)')
+    finding = the_only(look(tmp_path, code, config=RAGGED), "lengths")
+    assert "'t' of different lengths in one batch: output 'y' changes by" in finding.detail
+    assert "its own mask only" in finding.remedy
 
 
 # -- a configuration against the model -------------------------------------------------------------
@@ -549,18 +678,60 @@ def test_host_code_that_mixes_rows(tmp_path: Path) -> None:
     assert any(one.name == "rows" and one.status is Status.FAIL for one in report.findings)
 
 
-def test_a_stream_is_described_only(tmp_path: Path) -> None:
-    code = """
-        SIGNATURE = {
-            "inputs": {"x": ("FP32", [1])}, "outputs": {"y": ("FP32", [1])}, "max_batch_size": 0
-        }
+STREAM = """
+    import numpy as np
 
-        def stream(context, x):
-            yield {"y": x}
+    SIGNATURE = {
+        "inputs": {"x": ("FP32", [1])}, "outputs": {"y": ("FP32", [1])}, "max_batch_size": 0
+    }
+
+    def stream(context, x):
+        for number in range(3):
+            yield {"y": x * number}
+"""
+
+
+def test_a_stream_is_tried(tmp_path: Path) -> None:
+    report = look(tmp_path, STREAM)
+    assert bad(report) == []
+    assert report.findings[-1].detail.startswith("stream has 3 responses to a random request")
+    endless = STREAM.replace(
+        "for number in range(3)", "import itertools\n        for number in itertools.count()"
+    )
+    assert "more than 100 responses" in look(tmp_path, endless).findings[-1].detail
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"y": x * number', '"z": x', "output 'y' is missing; got z"),
+        ("x * number", "np.float64(x)", "output 'y': expected FP32[1], got FP64[1]"),
+        ("x * number", "np.tile(x, 2)", "output 'y': expected FP32[1], got FP32[2]"),
+        ("yield", "x[5]; yield", "stream raised IndexError"),
+        ("range(3)", "range(0)", "stream has 0 responses"),
+    ],
+)
+def test_a_stream_that_fails(tmp_path: Path, old: str, new: str, said: str) -> None:
+    finding = the_only(look(tmp_path, STREAM.replace(old, new)), "rows", Status.WARN)
+    assert said in finding.detail
+
+
+def test_host_code_that_makes_other_dimensions(tmp_path: Path) -> None:
+    code = """
+        import numpy as np
+
+        SIGNATURE = {"inputs": {"text": ("BYTES", [1])}, "max_batch_size": 4}
+
+        def preprocess(inputs):
+            length = max(len(t) for [t] in inputs["text"])
+            return {"n": np.zeros((len(inputs["text"]), length or 1), np.float32)}
+
+        def predict(params, n):
+            return {"n": n}
     """
     report = look(tmp_path, code)
-    assert bad(report) == []
-    assert report.findings[-1].status is Status.NOTE
+    finding = next(one for one in bad(report) if one.name == "outputs")
+    assert "clients are told that output 'n' is FP32[" in finding.detail
 
 
 def test_rows_of_the_author(tmp_path: Path) -> None:
@@ -573,5 +744,45 @@ def test_rows_of_the_author(tmp_path: Path) -> None:
     np.savez(data, text=np.array([["a=1"], ["b=2.5"], ["c=3"]]))
     assert bad(look(tmp_path, code, options=Options(data=data))) == []
     np.savez(data, other=np.zeros(3))
-    finding = the_only(look(tmp_path, code, options=Options(data=data)), "rows")
+    finding = the_only(look(tmp_path, code, options=Options(data=data)), "data")
     assert "has no array for input 'text' (it has other)" in finding.detail
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_rows_of_the_author_that_mix(tmp_path: Path, count: int) -> None:
+    data = tmp_path / "rows.npz"
+    np.savez(data, x=np.random.default_rng(0).random((count, 4), np.float32))
+    code = model('return {"y": x - x.mean(0)}')
+    report = look(tmp_path, code, options=Options(data=data))
+    assert any(one.name == "rows" and one.status is Status.FAIL for one in report.findings)
+    good = look(tmp_path, model('return {"y": x * 2}'), options=Options(data=data))
+    assert bad(good) == []
+    assert any(f"({min(count, 4)} rows tried)" in one.detail for one in good.findings)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rows_of_the_author_that_are_all_the_same(tmp_path: Path, count: int) -> None:
+    data = tmp_path / "rows.npz"
+    np.savez(data, x=np.ones((count, 4), np.float32))
+    report = look(tmp_path, model('return {"y": x * 2}'), options=Options(data=data))
+    (finding,) = (one for one in report.findings if one.name == "rows")
+    assert finding.status is Status.NOTE
+    assert "the rows of --data are all the same" in finding.detail
+
+
+def test_rows_that_cannot_be_read(tmp_path: Path) -> None:
+    data = tmp_path / "rows.npz"
+    np.savez(data, x=np.ones((64, 4), np.float32))
+    whole = data.read_bytes()
+    code = model('return {"y": x * 2}')
+    for damaged in (b"", b"no archive", whole[:-40], whole[:200] + bytes(300) + whole[500:]):
+        data.write_bytes(damaged)
+        finding = the_only(look(tmp_path, code, options=Options(data=data)), "data")
+        assert finding.detail.startswith(f"--data: cannot read {data}")
+    for rows, said in (
+        (np.ones((0, 4), np.float32), "have no rows"),
+        (np.float32(1), "expected rows of FP32[4], got FP32[]"),
+    ):
+        np.savez(data, x=rows)
+        finding = the_only(look(tmp_path, code, options=Options(data=data)), "data")
+        assert said in finding.detail

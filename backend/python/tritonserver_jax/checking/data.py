@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -138,9 +140,21 @@ def load_rows(path: Path, inputs: Sequence[TensorSpec], *, batching: bool) -> Ar
     try:
         with np.load(path, allow_pickle=False) as file:
             given = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
-        refuse(f"--data: cannot read {path} ({error}); write it with numpy.savez(path, NAME=array)")
+    # A damaged archive fails in many ways, when it is opened and when an array is read.
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        SyntaxError,
+        BadZipFile,
+        zlib.error,
+    ) as problem:
+        refuse(
+            f"--data: cannot read {path} ({problem}); write it with numpy.savez(path, NAME=array)"
+        )
     made = {}
+    lead = 1 if batching else 0
     for spec in inputs:
         if spec.name not in given:
             names = ", ".join(given) or "none"
@@ -151,8 +165,8 @@ def load_rows(path: Path, inputs: Sequence[TensorSpec], *, batching: bool) -> Ar
         array = given[spec.name]
         what = f"--data: '{spec.name}' in {path}"
         dtype = dtype_of_array(array.dtype, what)
-        dims = array.shape[1:] if batching else array.shape
-        if dtype != spec.dtype or not dims_agree(dims, spec.dims):
+        dims = array.shape[lead:]
+        if dtype != spec.dtype or not dims_agree(dims, spec.dims) or array.ndim < lead:
             rows = "rows of " if batching else ""
             got = f"{dtype.name}{list(dims)}"
             refuse(f"{what}: expected {rows}{spec}, got {got}; save it with that type and shape")
@@ -169,4 +183,6 @@ def load_rows(path: Path, inputs: Sequence[TensorSpec], *, batching: bool) -> Ar
             f"--data: {path} has arrays of {' and '.join(map(str, sorted(counts)))} rows; expected "
             "the same number of all"
         )
+    if 0 in counts:
+        refuse(f"--data: the arrays in {path} have no rows; save at least one row of each")
     return made

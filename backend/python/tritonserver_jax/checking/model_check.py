@@ -21,7 +21,8 @@ from tritonserver_jax.checking.data import Arrays, candidate_sizes, load_rows, r
 from tritonserver_jax.checking.repository import BACKEND, find_versions, served_versions
 from tritonserver_jax.checking.results import ModelReport, ProgramReport, TensorReport
 from tritonserver_jax.checking.rows import look_at_rows
-from tritonserver_jax.checking.trial import CheckedModel, answers
+from tritonserver_jax.checking.streams import look_at_stream
+from tritonserver_jax.checking.trial import CheckedModel, answers, responses
 from tritonserver_jax.checking.wrapping import look_at_numbers, truncations_noted
 from tritonserver_jax.findings import Finding, Status
 from tritonserver_jax.model_config import ConfigTextError, config_text, parse_config
@@ -296,25 +297,21 @@ def _look(
     truncations: list[Any],
 ) -> None:
     """Give the model rows, and look at the answers."""
-    if model.author.stream is not None:
-        report.findings.append(
-            Finding(
-                "rows",
-                Status.NOTE,
-                "stream is code of the host, which is not run here: its responses are not looked "
-                "at",
-            )
-        )
-        return
+    given = None
+    if options.data is not None:
+        try:
+            given = load_rows(options.data, model.all_inputs, batching=model.batching)
+        except BackendError as error:
+            message, _, remedy = str(error).rpartition("; ")
+            report.findings.append(Finding("data", Status.FAIL, message or str(error), remedy))
+            return
     try:
-        given = (
-            None
-            if options.data is None
-            else load_rows(options.data, model.all_inputs, batching=model.batching)
-        )
         size = _size(model, instance, given)
-        report.findings += look_at_numbers(model, truncations, size=size)
-        report.findings += look_at_rows(model, instance, size=size, given=given)
+        report.findings += look_at_numbers(model, truncations, size=size, given=given)
+        if model.author.stream is not None:
+            report.findings += look_at_stream(model, instance, size=size, given=given)
+        else:
+            report.findings += look_at_rows(model, instance, size=size, given=given)
     except BackendError as error:
         own = options.data is not None
         report.findings.append(
@@ -338,8 +335,12 @@ def _size(model: CheckedModel, instance: Instance, given: Arrays | None) -> int:
         if given is not None:
             return size
         try:
-            random = np.random.default_rng(0)
-            answers(model, instance, random_rows(model.all_inputs, rows, random, size=size))
+            arrays = random_rows(model.all_inputs, rows, np.random.default_rng(0), size=size)
+            if model.author.stream is not None:
+                with contextlib.closing(responses(model, instance, arrays)) as answers_of_stream:
+                    next(answers_of_stream, None)
+            else:
+                answers(model, instance, arrays)
         except BackendError as error:
             failure = failure or error
             continue

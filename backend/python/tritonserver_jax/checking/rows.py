@@ -13,10 +13,11 @@ import numpy as np
 
 from tritonserver_jax.checking.data import TOPS, Arrays, random_rows
 from tritonserver_jax.checking.steps import Step, all_equations, line_of, run_in_steps
-from tritonserver_jax.checking.trial import CheckedModel, answers
+from tritonserver_jax.checking.trial import CheckedModel, answers, batch_answers
 from tritonserver_jax.findings import Finding, Status
 from tritonserver_jax.runtime.errors import BackendError
 from tritonserver_jax.runtime.instance import Instance
+from tritonserver_jax.runtime.tensors import TensorSpec, dims_agree
 
 __all__ = ["Difference", "compare", "look_at_rows", "tolerance"]
 
@@ -31,6 +32,8 @@ _PRIMES: Final = (7, 11, 13, 17, 19, 23, 29, 31, 37)
 #: The rows beside one are made larger than usual, so that what they do to it shows.
 _LOUD: Final = 4.0
 _PADDED_SHARE: Final = 0.75
+#: How much of its length each request of a ragged batch has.
+_RAGGED_SHARES: Final = (0.5, 1.0, 0.25, 0.75)
 #: How many times a quarter of the values a value may be, and still be one of them.
 _FAR: Final = 1e4
 
@@ -157,6 +160,33 @@ def _picked(arrays: Arrays, rows: Sequence[int]) -> Arrays:
     return {name: array[list(rows)] for name, array in arrays.items()}
 
 
+def _rows_of(arrays: Arrays) -> int:
+    return len(next(iter(arrays.values())))
+
+
+def _number_of_rows(count: int) -> str:
+    return f"{count} row{'' if count == 1 else 's'}"
+
+
+def _same(one: Arrays, row: int, other: Arrays, other_row: int) -> bool:
+    """Whether two rows are the same."""
+    return all(
+        array[row].shape == other[name][other_row].shape
+        and bool(np.asarray(array[row] == other[name][other_row]).all())
+        for name, array in one.items()
+        if name in other
+    )
+
+
+def _cut(spec: TensorSpec, array: np.ndarray[Any, Any], share: float) -> np.ndarray[Any, Any]:
+    """A part of each dimension that varies."""
+    sizes = (
+        max(1, int(size * share)) if dim == -1 else size
+        for size, dim in zip(array.shape[1:], spec.dims, strict=True)
+    )
+    return array[(slice(None), *map(slice, sizes))]
+
+
 def _merged(kept: Arrays, row: int, others: Arrays) -> Arrays:
     """One row among others."""
     made = {name: array.copy() for name, array in others.items()}
@@ -174,12 +204,12 @@ class _Rows:
         instance: Instance,
         rows: Callable[[int | None, int, float, int], Arrays],
         *,
-        own_data: bool,
+        own: Arrays | None,
     ) -> None:
         self._model = model
         self._instance = instance
         self._source = rows
-        self._own_data = own_data
+        self._own = own
         self._top = TOPS[0]
         largest = min(_MOST_ROWS, model.max_batch_size) if model.batching else 0
         self._count = largest
@@ -192,14 +222,16 @@ class _Rows:
     def _answers(self, arrays: Arrays) -> Arrays:
         return answers(self._model, self._instance, arrays)
 
-    def _mates_of(self, count: int, seed: int) -> Arrays:
-        """Rows to put beside one."""
-        rows = self._rows(count, seed, 1.0)
-        if self._own_data:
-            return rows
+    def _mates_of(self, count: int, seed: int, kept: Arrays, row: int) -> Arrays | None:
+        """Rows to put beside one; None where the author's are all like it."""
+        if self._own is not None:
+            other = next(
+                (n for n in range(_rows_of(self._own)) if not _same(self._own, n, kept, row)), None
+            )
+            return None if other is None else _picked(self._own, [other] * count)
         return {
             name: (array * _LOUD).astype(array.dtype) if _floats(array) else array
-            for name, array in rows.items()
+            for name, array in self._rows(count, seed, 1.0).items()
         }
 
     def _compare(self, expected: Arrays, got: Arrays) -> Difference | None:
@@ -208,6 +240,7 @@ class _Rows:
     def look(self) -> Iterator[Finding]:
         """Yield what is found."""
         expected = self._sound_answers()
+        yield from self._as_declared(expected)
         again = self._compare(expected, self._answers(self._first))
         if again is not None:
             yield Finding(
@@ -221,11 +254,27 @@ class _Rows:
         yield from self._finite(expected)
         if self._count > 1:
             yield from self._mates(expected)
-            yield from self._padding()
+            yield from self._padding(expected)
+            yield from self._ragged()
         elif self._model.batching:
             yield Finding(_MATES, Status.OK, "a batch has one row, and is never padded")
         if any(spec.dim_lengths and -1 in spec.dims for spec in self._model.all_inputs):
             yield from self._lengths()
+
+    def _as_declared(self, found: Arrays) -> Iterator[Finding]:
+        """Whether outputs have the dimensions that clients are told: host code may make others."""
+        lead = 1 if self._model.batching else 0
+        for spec in self._model.outputs:
+            dims = found[spec.name].shape[lead:]
+            if not dims_agree(dims, spec.dims):
+                yield Finding(
+                    "outputs",
+                    Status.FAIL,
+                    f"clients are told that output '{spec.name}' is {spec}, but it is "
+                    f"{spec.dtype.name}{list(dims)} for these rows",
+                    "have preprocess and postprocess make the same dimensions of every request; or "
+                    f"write dims with -1 for output '{spec.name}' in config.pbtxt",
+                )
 
     def _sound_answers(self) -> Arrays:
         """Answers to data that the model can take: where numbers have to be small, to small ones.
@@ -233,7 +282,7 @@ class _Rows:
         What is looked up and is not there becomes no number, which would hide all differences.
         """
         found = first = self._answers(self._first)
-        for top in () if self._own_data else TOPS[1:]:
+        for top in () if self._own is not None else TOPS[1:]:
             if all(map(_is_finite, found.values())):
                 return found
             self._top = top
@@ -260,8 +309,17 @@ class _Rows:
     def _mates(self, expected: Arrays) -> Iterator[Finding]:
         """Whether an answer depends on the rows beside it, or on its place among them."""
         count = self._count
-        others = self._mates_of(count, 1)
         for row in (0, count - 1):
+            others = self._mates_of(count, 1, self._first, row)
+            if others is None:
+                yield Finding(
+                    _MATES,
+                    Status.NOTE,
+                    "the rows of --data are all the same, so that nobody can tell whether an "
+                    "answer depends on the other rows of a batch",
+                    "save some that differ",
+                )
+                return
             given = _merged(self._first, row, others)
             got = self._answers(given)
             difference = self._compare(_picked(expected, [row]), _picked(got, [row]))
@@ -288,10 +346,11 @@ class _Rows:
                 "batch, random numbers of the batch's shape)",
             )
             return
+        tried = count if self._own is None else min(count, _rows_of(self._own))
         yield Finding(
             _MATES,
             Status.OK,
-            f"answers depend neither on the other rows of a batch nor on their order ({count} "
+            f"answers depend neither on the other rows of a batch nor on their order ({tried} "
             "rows tried)",
         )
 
@@ -317,8 +376,10 @@ class _Rows:
         sizes = {size for shape in shapes for size in shape if size}
         count = next(n for n in _PRIMES if all(size % n for size in sizes))
         kept = self._rows(count, 2, 1.0)
-        others = self._mates_of(count, 3)
         row = 0 if row == 0 else count - 1
+        others = self._mates_of(count, 3, kept, row)
+        if others is None:
+            return None
         program, given = model.traced(kept)
         mixed = _merged(kept, row, others)
         parameters = given[: len(leaves)]
@@ -347,8 +408,8 @@ class _Rows:
                 made.append(next(masks))
         return made
 
-    def _padding(self) -> Iterator[Finding]:
-        """Whether the copies that a batch is filled up with change the real rows."""
+    def _padding(self, expected: Arrays) -> Iterator[Finding]:
+        """Whether the copies that a batch is filled up with change the real rows, or its size."""
         sizes = self._model.bucket_sizes
         padded = [
             (rows, next(size for size in sizes if size >= rows))
@@ -356,7 +417,8 @@ class _Rows:
         ]
         padded = [(rows, bucket) for rows, bucket in padded if bucket > rows]
         if not padded:
-            yield Finding(_PADDING, Status.OK, "no batch is ever padded")
+            of_size = self._of_size(expected)
+            yield of_size or Finding(_PADDING, Status.OK, "no batch is ever padded")
             return
         # Copies of a single row are too much like it to show what they do.
         rows, bucket = max(padded, key=lambda one: (one[0] > 1, one[1] - one[0], one[0]))
@@ -370,15 +432,64 @@ class _Rows:
                 f"{rows} rows padded to {bucket}: {difference.text} against the same rows "
                 "without padding",
                 "make the answer independent of how many rows a batch has (x.shape[0], sums and "
-                "means over the first dimension); or compile for every number of rows with the "
-                'parameter "buckets"',
+                "means over the first dimension)",
             )
             return
-        yield Finding(
+        yield self._of_size(expected) or Finding(
             _PADDING,
             Status.OK,
             f"{rows} rows padded to {bucket} have the answers that they have without padding",
         )
+
+    def _of_size(self, expected: Arrays) -> Finding | None:
+        """What is found in a batch of any of the sizes that the model is compiled for."""
+        for size in self._model.bucket_sizes:
+            kept = range(min(size, self._count))
+            given = _picked(self._first, [row % self._count for row in range(size)])
+            got = _picked(self._answers(given), kept)
+            difference = self._compare(_picked(expected, kept), got)
+            if difference is not None:
+                return Finding(
+                    _PADDING,
+                    Status.FAIL,
+                    f"{_number_of_rows(size)} at once: {difference.text} against {self._count} of "
+                    "them: the answer depends on the size of the batch",
+                    "make the answer independent of how many rows a batch has (x.shape[0], sums "
+                    "and means over the first dimension)",
+                )
+        return None
+
+    def _ragged(self) -> Iterator[Finding]:
+        """Whether requests of other lengths in the same batch change an answer."""
+        ragged = [spec.name for spec in self._model.all_inputs if spec.ragged and -1 in spec.dims]
+        if not ragged or self._own is not None:
+            return
+        shares = [_RAGGED_SHARES[n % len(_RAGGED_SHARES)] for n in range(self._count)]
+        whole = [self._rows(1, 20 + n, 1.0) for n in range(self._count)]
+        requests = [
+            {
+                spec.name: _cut(spec, one[spec.name], share) if spec.ragged else one[spec.name]
+                for spec in self._model.all_inputs
+            }
+            for one, share in zip(whole, shares, strict=True)
+        ]
+        named = ", ".join(f"'{name}'" for name in ragged)
+        what = f"{named} of different lengths in one batch"
+        together = batch_answers(self._model, self._instance, requests)
+        for request, got in zip(requests, together, strict=True):
+            difference = self._compare(self._answers(request), got)
+            if difference is not None:
+                lengths = list(request[ragged[0]].shape[1:])
+                yield Finding(
+                    _LENGTHS,
+                    Status.FAIL,
+                    f"{what}: {difference.text} for the request of {lengths} against the same "
+                    "request alone",
+                    "take the argument masks in predict, and of each row use its own mask only; "
+                    "or leave allow_ragged_batch out of config.pbtxt",
+                )
+                return
+        yield Finding(_LENGTHS, Status.OK, f"{what}: each has the answer that it has alone")
 
     def _lengths(self) -> Iterator[Finding]:
         """Whether the zeros after a short request change its answer."""
@@ -463,7 +574,7 @@ def look_at_rows(
         if count is None:
             return given
         # Where there are enough, other ones for another seed.
-        there = len(next(iter(given.values())))
+        there = _rows_of(given)
         return _picked(given, [(seed * count + index) % there for index in range(count)])
 
-    yield from _Rows(model, instance, rows, own_data=given is not None).look()
+    yield from _Rows(model, instance, rows, own=given).look()

@@ -14,9 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-__all__ = ["Step", "all_equations", "bind", "line_of", "run_in_steps"]
+__all__ = [
+    "Step",
+    "all_equations",
+    "bind",
+    "branch_taken",
+    "called_program",
+    "constants",
+    "line_of",
+    "literal",
+    "run_in_steps",
+]
 
 #: Primitives that call a program, by the parameter that it is in.
 _CALLS: Final = {
@@ -55,6 +66,11 @@ class Step:
         return self.path[-1]
 
 
+def literal(variable: Any) -> Any:
+    """The array of a number that is written into a program, of the type that it says."""
+    return np.asarray(variable.val, variable.aval.dtype)
+
+
 def bind(primitive: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Run a primitive."""
     given = primitive.get_bind_params(params)
@@ -79,7 +95,29 @@ def all_equations(jaxpr: Any) -> Iterator[Any]:
                     yield from all_equations(program)
 
 
-def _called(equation: Any) -> Any:
+def constants(program: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every constant of a program, and of those in it, with the first equation that reads it.
+
+    Args:
+        program: A closed jaxpr.
+    """
+    jaxpr = program.jaxpr
+    values = dict(zip(jaxpr.constvars, program.consts, strict=True))
+    for equation in jaxpr.eqns:
+        for variable in equation.invars:
+            if isinstance(variable, Literal):
+                yield literal(variable), equation
+            elif variable in values:
+                yield values.pop(variable), equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(inner, "eqns"):
+                    inner = ClosedJaxpr(inner, ()) if not inner.constvars else None
+                if hasattr(inner, "consts") and hasattr(inner, "jaxpr"):
+                    yield from constants(inner)
+
+
+def called_program(equation: Any) -> Any:
     """The program that an equation calls, or None."""
     name = _CALLS.get(equation.primitive.name)
     program = None if name is None else equation.params.get(name)
@@ -91,7 +129,7 @@ def _called(equation: Any) -> Any:
     return program if fits and len(program.jaxpr.outvars) == len(equation.outvars) else None
 
 
-def _branch(equation: Any, inputs: list[Any]) -> Any:
+def branch_taken(equation: Any, inputs: Sequence[Any]) -> Any:
     """The branch that a condition takes."""
     branches = equation.params["branches"]
     return branches[min(max(int(inputs[0]), 0), len(branches) - 1)]
@@ -105,7 +143,7 @@ def _has(program: Any, wanted: Wanted) -> bool:
 
 
 def _programs_of(equation: Any) -> list[Any]:
-    called = _called(equation)
+    called = called_program(equation)
     if called is not None:
         return [called]
     return list(equation.params["branches"]) if equation.primitive.name == "cond" else []
@@ -163,9 +201,9 @@ def run_in_steps(
             continue
         given = [value(variable) for variable in equation.invars]
         path = (*_path, equation)
-        called, arguments = _called(equation), given
+        called, arguments = called_program(equation), given
         if equation.primitive.name == "cond":
-            called, arguments = _branch(equation, given), given[1:]
+            called, arguments = branch_taken(equation, given), given[1:]
         if called is not None:
             # All of it, where its results are read.
             inner = None if is_read else wanted

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,23 @@ import jax
 import numpy as np
 
 from tritonserver_jax.checking.data import Arrays
+from tritonserver_jax.runtime import errors
 from tritonserver_jax.runtime.buckets import Buckets
 from tritonserver_jax.runtime.devices import Kind
 from tritonserver_jax.runtime.events import Event
-from tritonserver_jax.runtime.instance import Instance
+from tritonserver_jax.runtime.instance import Instance, checked_arrays, checked_for_jax
 from tritonserver_jax.runtime.model import Model
-from tritonserver_jax.runtime.program import Argument, Arguments, Predict, Program
+from tritonserver_jax.runtime.program import (
+    Argument,
+    Arguments,
+    Predict,
+    Program,
+    data_arguments,
+)
 from tritonserver_jax.runtime.tensors import TensorSpec
+from tritonserver_jax.runtime.x64 import x64_mode
 
-__all__ = ["CheckedModel", "answers"]
+__all__ = ["CheckedModel", "answers", "batch_answers", "responses"]
 
 
 class CheckedModel(Model):
@@ -115,6 +125,13 @@ class CheckedModel(Model):
         names = ("preprocess", "postprocess", "stream")
         return " and ".join(name for name in names if getattr(self._author, name) is not None)
 
+    @property
+    def takes_strings(self) -> bool:
+        """Whether `predict` itself is given strings."""
+        return self._author.preprocess is None and any(
+            spec.dtype.is_bytes for spec in self._all_inputs
+        )
+
     def device_params(self) -> Any:
         """The parameters on the device of the first instance."""
         return next(iter(self._devices.values())).params
@@ -170,12 +187,34 @@ class CheckedModel(Model):
             outputs=self._all_outputs,
         )
 
-    def traced(self, arrays: Arrays) -> tuple[Any, list[Any]]:
+    def traced(self, arrays: Arrays, *, x64: bool | None = None) -> tuple[Any, list[Any]]:
         """Return `predict` as a program in JAX's own language, and the arrays that it takes.
 
         Args:
-            arrays: Of numbers, for all inputs. Nothing of them is padded.
+            arrays: For all inputs; those that `predict` itself is given are numbers. Nothing of
+                them is padded.
+            x64: In JAX's 64-bit mode or not; None for the model's own.
+
+        Raises:
+            BackendError: The model's code failed.
         """
+        arguments, given = self._arguments(arrays)
+        mode = nullcontext() if x64 is None else x64_mode(x64)
+        with self._predict.tracing("tracing predict"), mode:
+            closed = jax.make_jaxpr(
+                lambda params, arrays: self._predict.call(params, tuple(arguments), arrays)
+            )(self.device_params(), tuple(given))
+        return closed, [*jax.tree.leaves(self.device_params()), *given]
+
+    def _arguments(self, arrays: Arrays) -> tuple[Sequence[Argument], list[Any]]:
+        """What `predict` is called with."""
+        if self._author.preprocess is not None:
+            doing = f"{self._doing}: preprocess"
+            with errors.model_code(doing, self._author.directory):
+                prepared = self._author.preprocess(dict(arrays))
+            named = checked_arrays(prepared, doing)
+            checked_for_jax(named, doing, self.x64)
+            return data_arguments(named), list(named.values())
         arguments: list[Argument] = []
         given: list[Any] = []
         lead = 1 if self.batching else 0
@@ -191,11 +230,7 @@ class CheckedModel(Model):
                     Argument(spec.name, "lengths", lengths.shape, lengths.dtype, varying)
                 )
                 given.append(lengths)
-        with self._predict.tracing("tracing predict"):
-            closed = jax.make_jaxpr(
-                lambda params, arrays: self._predict.call(params, tuple(arguments), arrays)
-            )(self.device_params(), tuple(given))
-        return closed, [*jax.tree.leaves(self.device_params()), *given]
+        return arguments, given
 
 
 def _padded(spec: TensorSpec, dims: Sequence[int]) -> list[int]:
@@ -207,7 +242,7 @@ def _padded(spec: TensorSpec, dims: Sequence[int]) -> list[int]:
 
 
 def answers(model: CheckedModel, instance: Instance, arrays: Arrays) -> Arrays:
-    """Run a batch as the core does: gather and pad it, run it, cut the padding off.
+    """Run a request as the core does: gather and pad it, run it, cut the padding off.
 
     Args:
         model: The model.
@@ -217,42 +252,100 @@ def answers(model: CheckedModel, instance: Instance, arrays: Arrays) -> Arrays:
     Raises:
         BackendError: As a client would get it.
     """
+    return batch_answers(model, instance, [arrays])[0]
+
+
+def batch_answers(
+    model: CheckedModel, instance: Instance, requests: Sequence[Arrays]
+) -> list[Arrays]:
+    """Run requests in one batch as the core does.
+
+    Args:
+        model: The model.
+        instance: Of it.
+        requests: Each for all inputs, with the batch dimension first where the model has one; of
+            the same dimensions but for the rows, and for inputs that may be ragged.
+
+    Raises:
+        BackendError: As a client would get it.
+    """
+    call, counts = _gathered(model, instance, requests)
     lead = 1 if model.batching else 0
-    rows = len(next(iter(arrays.values()))) if model.batching else 1
-    inputs = instance._inputs
-    shapes = [_padded(spec, arrays[spec.name].shape[lead:]) for spec in inputs]
+    starts = [sum(counts[:n]) for n in range(len(counts))]
+    outputs = [_host(spec, output) for spec, output in zip(instance._outputs, call(), strict=True)]
+    made: list[Arrays] = []
+    for one, start, count in zip(requests, starts, counts, strict=True):
+        sizes = [n for s in model.all_inputs for n in _varying(s, one[s.name].shape[lead:])]
+        found = {}
+        for spec, array in zip(instance._outputs, outputs, strict=True):
+            if not lead and spec.dims == ():
+                array = array.reshape(())
+            cut = [
+                slice(None) if follows == -1 else slice(sizes[follows])
+                for follows in spec.follows or (-1,) * len(spec.dims)
+            ]
+            found[spec.name] = array[(*(slice(start, start + count),) * lead, *cut)]
+        made.append(found)
+    return made
+
+
+def responses(
+    model: CheckedModel, instance: Instance, request: Arrays
+) -> Generator[Any, None, None]:
+    """Run a request of a decoupled model, and yield the responses as the core gets them.
+
+    Args:
+        model: The model.
+        instance: Of it.
+        request: For all inputs, with the batch dimension first where the model has one.
+
+    Raises:
+        BackendError: As a client would get it.
+    """
+    call, _ = _gathered(model, instance, [request])
+    yield from call()
+
+
+def _gathered(
+    model: CheckedModel, instance: Instance, requests: Sequence[Arrays]
+) -> tuple[Callable[[], Any], list[int]]:
+    """What runs the requests, which are in the input memory now; and the rows of each."""
+    lead = 1 if model.batching else 0
+    first = next(iter(requests[0]))
+    counts = [len(one[first]) if lead else 1 for one in requests]
+    starts = [sum(counts[:n]) for n in range(len(counts))]
+    rows = sum(counts)
+    shapes = []
+    for spec in instance._inputs:
+        dims = [one[spec.name].shape[lead:] for one in requests]
+        shapes.append(_padded(spec, [max(sizes) for sizes in zip(*dims, strict=True)]))
     plan = instance.plan(rows, shapes)
     elements = []
-    for spec, dims, buffer, lengths in zip(inputs, shapes, plan.buffers, plan.lengths, strict=True):
-        array = arrays[spec.name]
+    for spec, dims, buffer, lengths in zip(
+        instance._inputs, shapes, plan.buffers, plan.lengths, strict=True
+    ):
         if buffer is None:
-            elements.append(array.ravel().tolist())
-            continue
-        memory = buffer.view(spec.dtype.numpy).reshape((*(plan.padded_rows,) * lead, *dims))
-        memory[...] = 0
-        memory[tuple(slice(size) for size in array.shape)] = array
-        if lead:
+            memory = np.empty((*(rows,) * lead, *dims), np.object_)
+            memory[...] = b""
+        else:
+            memory = buffer.view(spec.dtype.numpy).reshape((*(plan.padded_rows,) * lead, *dims))
+            memory[...] = 0
+        for one, start, count in zip(requests, starts, counts, strict=True):
+            array = one[spec.name]
+            place = (*(slice(start, start + count),) * lead, *map(slice, array.shape[lead:]))
+            memory[place] = array
+            if lengths is not None:
+                # Of the rows that fill the batch up, the last one's.
+                lengths[(*(slice(start, None),) * lead,)] = _varying(spec, array.shape[lead:])
+        if buffer is None:
+            elements.append(memory.ravel().tolist())
+        elif lead:
             memory[rows:] = memory[rows - 1]
-        if lengths is not None:
-            sizes = array.shape[lead:]
-            lengths[...] = [n for n, dim in zip(sizes, spec.dims, strict=True) if dim == -1]
-    sizes = [
-        size
-        for spec in model.all_inputs
-        for size, dim in zip(arrays[spec.name].shape[lead:], spec.dims, strict=True)
-        if dim == -1
-    ]
-    found = {}
-    for spec, output in zip(instance._outputs, plan.call(*elements), strict=True):
-        array = _host(spec, output)
-        if not lead and spec.dims == ():
-            array = array.reshape(())
-        cut = [
-            slice(None) if follows == -1 else slice(sizes[follows])
-            for follows in spec.follows or (-1,) * len(spec.dims)
-        ]
-        found[spec.name] = array[(*(slice(rows),) * lead, *cut)]
-    return found
+    return functools.partial(plan.call, *elements), counts
+
+
+def _varying(spec: TensorSpec, dims: Sequence[int]) -> list[int]:
+    return [size for size, dim in zip(dims, spec.dims, strict=True) if dim == -1]
 
 
 def _host(spec: TensorSpec, output: Any) -> np.ndarray[Any, Any]:
