@@ -121,7 +121,8 @@ def parallel_runs() -> int:
     """How many runs fit this machine's processors and its free memory."""
     text = Path("/proc/meminfo").read_text(encoding="ascii")
     available = int(re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)[1]) * 1024  # type: ignore[index]
-    return max(1, min(len(os.sched_getaffinity(0)), available // BYTES_PER_RUN))
+    # One more than there are processors: a third of a run is waiting.
+    return max(1, min(len(os.sched_getaffinity(0)) + 1, available // BYTES_PER_RUN))
 
 
 def _progress(jobs: Sequence[Job]) -> Iterator[str]:
