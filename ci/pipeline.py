@@ -205,7 +205,8 @@ def run_form(
         {**job_variables(releases, services if form.protected else None), **form.variables},
         unset=form.unset,
         containers=container,
-        concurrency=len(os.sched_getaffinity(0)),
+        # One more than there are processors: jobs also wait, for servers and for what they fetch.
+        concurrency=len(os.sched_getaffinity(0)) + 1,
     )
     jobs = runner.automatic_jobs()
     if not everything:
