@@ -238,9 +238,10 @@ def test_numbers_that_fit(tmp_path: Path, body: str, inputs: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["", "    "])
-def test_an_array_that_jax_narrows_silently(tmp_path: Path, where: str) -> None:
+@pytest.mark.parametrize("function", ["asarray(", "asarray(a=", "array(object=", "array("])
+def test_an_array_that_jax_narrows_silently(tmp_path: Path, where: str, function: str) -> None:
     """At the top of model.py, and inside of predict."""
-    make = f"{where}table = jnp.asarray(np.array([3_000_000_000, 1, 2, 3]))"
+    make = f"{where}table = jnp.{function}np.array([3_000_000_000, 1, 2, 3]))"
     code = model('return {"y": jax.lax.scan(lambda c, t: (c + t, None), x, table)[0]}', INTS)
     lines = ["import numpy as np", *code.splitlines()]
     lines.insert(6 if where else 3, make)

@@ -139,13 +139,14 @@ def _arrays_told_to(note: Callable[[Any], None]) -> Iterator[None]:
 
     def told(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def call(array: Any, *arguments: Any, **named: Any) -> Any:
-            wanted = arguments[0] if arguments else named.get("dtype")
+        def call(*arguments: Any, **named: Any) -> Any:
+            array = arguments[0] if arguments else named.get("object", named.get("a"))
+            wanted = arguments[1] if len(arguments) > 1 else named.get("dtype")
             plain = isinstance(array, np.ndarray | np.generic)
             narrows = jax.dtypes.canonicalize_dtype(np.int64) == np.int32
             if plain and narrows and (wanted is None or _is_wide(wanted)):
                 note(np.asarray(array))
-            return function(array, *arguments, **named)
+            return function(*arguments, **named)
 
         return call
 
