@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import typer
 
-from tritonserver_jax.cli.command import UsageError
+from tritonserver_jax.cli.command import UsageError, next_step_of
 from tritonserver_jax.variables import ARTIFACT
 
 __all__ = [
@@ -231,8 +231,7 @@ def check_name(model: str, protocol: str, *, load: bool) -> None:
     try:
         model_path(model)
     except ServerError as error:
-        message, _, remedy = str(error).rpartition("; ")
-        raise UsageError(message, remedy) from error
+        raise UsageError(*next_step_of(str(error))) from error
 
 
 def check_protocol(protocol: str) -> None:
@@ -274,7 +273,7 @@ def check_release(release: str | None) -> None:
     try:
         find_release(release)
     except UnknownReleaseError as error:
-        message, _, remedy = str(error.args[0]).rpartition("; ")
+        message, remedy = next_step_of(str(error.args[0]))
         raise UsageError(f"--{message}", remedy) from error
 
 

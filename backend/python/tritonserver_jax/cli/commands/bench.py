@@ -14,7 +14,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tritonserver_jax.cli.command import CommandFailedError, Output, UsageError, command
+from tritonserver_jax.cli.command import (
+    CommandFailedError,
+    Output,
+    UsageError,
+    command,
+    next_step_of,
+)
 from tritonserver_jax.cli.options import (
     ArtifactOption,
     BackendsOption,
@@ -177,8 +183,7 @@ def bench(
             )
         problem = shape_problem(served.config, shapes)
         if problem:
-            message, _, remedy = problem.rpartition("; ")
-            raise UsageError(message, remedy)
+            raise UsageError(*next_step_of(problem))
         load = Load(
             model=model,
             protocol=protocol,  # type: ignore[arg-type]  # one of the three
