@@ -108,8 +108,7 @@ def _read_config(report: ModelReport, directory: Path) -> dict[str, Any]:
             # As Triton does, which takes a comment in any encoding.
             config = parse_config(path.read_text(encoding="utf-8", errors="replace"), str(path))
         except (ConfigTextError, OSError) as error:
-            message, _, remedy = str(error).rpartition("; ")
-            _refuse(report, "config", message or str(error), remedy if message else "")
+            _refuse(report, "config", *_with_remedy(error))
     else:
         config = parse_config("")
         packaged = [n for n in find_versions(directory) if _package(directory, n).is_dir()]
@@ -125,6 +124,12 @@ def _read_config(report: ModelReport, directory: Path) -> dict[str, Any]:
         _not_ours(report, path, config)
     report.findings += rules.against_triton(config, directory, find_versions(directory))
     return config
+
+
+def _with_remedy(error: Exception) -> tuple[str, str]:
+    """Take what was found and what to do about it apart."""
+    message, _, remedy = str(error).rpartition("; ")
+    return (message, remedy) if message else (remedy, "")
 
 
 def _not_ours(report: ModelReport, path: Path, config: Mapping[str, Any]) -> None:
@@ -302,8 +307,7 @@ def _look(
         try:
             given = load_rows(options.data, model.all_inputs, batching=model.batching)
         except BackendError as error:
-            message, _, remedy = str(error).rpartition("; ")
-            report.findings.append(Finding("data", Status.FAIL, message or str(error), remedy))
+            report.findings.append(Finding("data", Status.FAIL, *_with_remedy(error)))
             return
     try:
         size = _size(model, instance, given)

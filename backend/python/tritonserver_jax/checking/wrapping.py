@@ -319,6 +319,7 @@ def _of_operations(
     rows = min(_MOST_ROWS, model.max_batch_size) if model.batching else None
     extreme = extreme_rows(model.all_inputs, rows, np.random.default_rng(5), size=size)
     seen: set[tuple[str, str]] = set()
+    looked_at_code = False
     for arrays, own in ((extreme, False), (given, True)):
         if arrays is None:
             continue
@@ -330,7 +331,8 @@ def _of_operations(
             if own or model.author.preprocess is None:
                 raise
             continue  # host code need not take the ends of a type
-        if not seen:
+        if not looked_at_code:  # which is the same for other rows
+            looked_at_code = True
             yield from _of_conversions(model, program)
             yield from _of_constants(model, program, arrays)
         evaluator = Evaluator(of_floats=own)
