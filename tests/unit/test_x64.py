@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.support.models import write_model
+from tritonserver_jax.runtime.author import LoadContext, load_author_model
 from tritonserver_jax.runtime.x64 import in_mode, stream_in_mode
 
 
@@ -73,3 +76,32 @@ def test_what_a_stream_raises_comes_through_and_the_mode_ends() -> None:
 
 def test_a_stream_may_be_any_iterable() -> None:
     assert list(stream_in_mode(lambda: [1, 2], True)()) == [1, 2]
+
+
+def test_host_code_runs_in_the_mode_that_load_sets(tmp_path: Path) -> None:
+    code = """
+        import jax
+        import jax.numpy as jnp
+        import numpy as np
+
+        SIGNATURE = {"inputs": {"x": ("INT64", [1])}}
+
+        def load(context):
+            jax.config.update("jax_enable_x64", True)
+
+        def preprocess(inputs):
+            return {"x": np.asarray(jnp.asarray(inputs["x"]) + 1)}
+
+        def predict(params, x):
+            return {"y": x}
+    """
+    directory = write_model(tmp_path, "m", code)
+
+    def context(of: Path) -> LoadContext:
+        return LoadContext(of, "m", 1, {}, {})
+
+    model = load_author_model(directory, context, "model 'm' version 1")
+    assert model.preprocess is not None
+    assert model.preprocess({"x": np.array([2**40])})["x"] == 2**40 + 1
+    assert not is_wide()
+    model.close()

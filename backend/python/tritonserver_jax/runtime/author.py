@@ -301,6 +301,10 @@ def load_author_model(
         raise
 
 
+def _asks_for_x64(parameter: bool | None, jax_settings: Mapping[str, Any]) -> bool:
+    return bool(jax_settings.get("x64") if parameter is None else parameter)
+
+
 def _author_model(
     module: ModuleType,
     path: Path,
@@ -310,7 +314,6 @@ def _author_model(
     x64: bool | None,
 ) -> AuthorModel:
     directory = path.parent
-    asked_for = bool(jax_settings.get("x64") if x64 is None else x64)
     predict = _function(module, "predict", path)
     stream = _function(module, "stream", path)
     has_predict = predict is not None
@@ -325,6 +328,7 @@ def _author_model(
         refuse(f"{path}: preprocess does not go with stream, which is host code itself")
     load = _function(module, "load", path)
     missing = ""
+    asked_for = _asks_for_x64(x64, jax_settings)
     if load is not None:
         with (
             jax_config_kept(doing) as of_load,
@@ -332,6 +336,7 @@ def _author_model(
         ):
             params = in_mode(load, asked_for)(context(directory))
         jax_settings = {**jax_settings, **of_load}
+        asked_for = _asks_for_x64(x64, jax_settings)
     else:
         found = weights.load_default(directory)
         params = found.params
