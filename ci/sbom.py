@@ -25,7 +25,6 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.model.tool import ToolRepository
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from ci.locks import ACCELERATORS, PYTHONS, accelerator_lock_path, lock_path, pinned
@@ -123,6 +122,9 @@ def validate_sbom(content: bytes) -> None:
     Raises:
         SbomError: The schema refuses it.
     """
+    # Takes seconds to import, and most of what imports this file validates nothing.
+    from cyclonedx.validation.json import JsonStrictValidator
+
     found = JsonStrictValidator(SchemaVersion.V1_6).validate_str(content.decode())
     if found is not None:
         raise SbomError(f"SBOM: expected what the schema of CycloneDX 1.6 says, got: {found!r}")
