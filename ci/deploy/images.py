@@ -188,7 +188,7 @@ class MovingTags:
         self._plan = plan
 
     def survey(self) -> list[Item]:
-        """Look at the moving tags; none of them can be wrong."""
+        """Look at the moving tags; one that a newer version has is where it should be."""
         return [self._look(image) for image in self._plan.images]
 
     def publish(self) -> None:
@@ -196,6 +196,9 @@ class MovingTags:
         repository = self._registry.variables.repository
         for image in self._plan.images:
             item = self._look(image)
+            if (newer := self._newer(item.name)) is not None:
+                print(f"{item.name}: stays at {newer}, which is newer", flush=True)
+                continue
             if item.there:
                 print(f"{item.name}: there already", flush=True)
                 continue
@@ -204,10 +207,6 @@ class MovingTags:
                     f"{repository}:{image.tags[0]}: expected it before {item.name} is moved, found "
                     "none; run ./ci/nox -s deploy -- images"
                 )
-            newer = self._newer(item.name)
-            if newer is not None:
-                print(f"{item.name}: stays at {newer}, which is newer", flush=True)
-                continue
             self._registry.copy(f"{repository}@{item.digest}", item.name)
             print(f"{item.name}: is {item.digest} now", flush=True)
 
@@ -215,8 +214,9 @@ class MovingTags:
         repository = self._registry.variables.repository
         fixed, moving = (self._registry.manifest(f"{repository}:{tag}") for tag in image.tags)
         digest = None if fixed is None else fixed.digest
-        there = moving is not None and moving.digest == digest
-        return Item(f"{repository}:{image.tags[1]}", digest, there)
+        name = f"{repository}:{image.tags[1]}"
+        there = moving is not None and (moving.digest == digest or self._newer(name) is not None)
+        return Item(name, digest, there)
 
     def _newer(self, name: str) -> str | None:
         """Return the version of the image under a name, if it is newer than ours."""

@@ -264,7 +264,10 @@ def test_a_file_that_is_not_declared_is_named(publishing: Job, services: LocalSe
 
 
 def test_moving_tags_stay_with_a_newer_version(
-    publishing: Job, services: LocalServices, images: Images
+    publishing: Job,
+    services: LocalServices,
+    images: Images,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     (image,) = publishing.plan().images
     newer = "99.0.0"
@@ -277,3 +280,5 @@ def test_moving_tags_stay_with_a_newer_version(
     assert f"{repository}:{DEFAULT_RELEASE}: stays at {newer}, which is newer" in said
     assert moving_tag(services) == before
     assert moving_tag(services, image.tags[0]) not in (None, before)
+    # So that is where they belong.
+    assert post_deploy.main(["--serve", "nothing"]) == 0, capfd.readouterr()
