@@ -95,7 +95,7 @@ class ImagePublisher:
                 print(f"{item.name}: there already", flush=True)
                 continue
             identifier = item.digest or self._build(image)
-            self._push(image)
+            self._push(image, identifier)
             there = self._registry.manifest(item.name)
             if there is None or not there.is_image(identifier):
                 got = "none" if there is None else there.image_id
@@ -150,14 +150,19 @@ class ImagePublisher:
             name = images.build(prepared if self._stand_in else image)
         return str(self._client.images.get(name).id)
 
-    def _push(self, image: ImagePlan) -> None:
-        name, tag = f"{NAME}:{image.tags[0]}", image.tags[0]
+    def _push(self, image: ImagePlan, identifier: str) -> None:
+        """Push by the id: another pipeline on the same engine may have taken the name by now."""
+        tag = image.tags[0]
         where = f"{self._repository}:{tag}"
 
         def once() -> None:
             try:
                 images.push(
-                    self._client, name, self._repository, [tag], password=self._registry.password
+                    self._client,
+                    identifier,
+                    self._repository,
+                    [tag],
+                    password=self._registry.password,
                 )
             except images.ImageError as error:
                 raise error_of_text(where, str(error), ACCESS) from error

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from ci import images
 from ci.docker_engine import docker_engine
-from ci.image_plan import CPU, ImagePlan
+from ci.image_plan import CPU, NAME, ImagePlan
 from tritonserver_jax.releases import find_release
 
 train = importlib.import_module("examples.digits.train")
@@ -44,9 +45,14 @@ def plan(engine: docker.DockerClient, pytestconfig: pytest.Config) -> ImagePlan:
 
 
 @pytest.fixture(scope="session")
-def image(engine: docker.DockerClient, plan: ImagePlan) -> str:
-    """The image, built by BuildKit from `dist/<release>`."""
-    return images.build(plan)
+def image(engine: docker.DockerClient, plan: ImagePlan) -> Iterator[str]:
+    """The image, built by BuildKit from `dist/<release>`.
+
+    By a name of its own: another run on the same engine takes those that it gets as well.
+    """
+    name = f"{NAME}:test-{uuid.uuid4().hex}"
+    yield images.build(plan, tags=[name, *(f"{NAME}:{tag}" for tag in plan.tags)])
+    engine.images.remove(name, noprune=True)
 
 
 @pytest.fixture(scope="session")
