@@ -181,6 +181,7 @@ class LocalRunner:
         overlay: What is laid over the pipeline, as YAML has it; see `_OVERLAY`.
         containers: How jobs with an image run; None lets them run in a shell too.
         concurrency: How many jobs run at a time.
+        label: What its lines begin with, where several print to one place.
     """
 
     program: Path
@@ -190,6 +191,7 @@ class LocalRunner:
     overlay: Mapping[str, Any] = field(default_factory=dict)
     containers: Containers | None = None
     concurrency: int = 2
+    label: str = ""
 
     def artifacts(self, job: str) -> Path:
         """Return the folder of what a job handed on."""
@@ -243,7 +245,7 @@ class LocalRunner:
         ) as process:
             assert process.stdout is not None  # noqa: S101 # it is a pipe
             for line in process.stdout:
-                print(line, end="", flush=True)
+                print(f"{self.label}{line}", end="", flush=True)
                 lines.append(line)
         output = "".join(lines)
         results = self._results(lines)

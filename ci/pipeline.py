@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the pipeline for real on this machine: as for a merge request, and as for a version's tag.
 
-Each form runs the jobs of ``.gitlab-ci.yml`` in a clone, by gitlab-ci-local. Builds run in
-containers of a stand-in of the release's image; everything is published to services on this machine
-(`ci.local_services`), pulled from there again, and compared with what was declared.
-``python -m ci.pipeline`` runs both forms; ``docs/pipeline.md`` says what cannot be run so.
+Each form runs the jobs of ``.gitlab-ci.yml`` in a clone, by gitlab-ci-local; both at the same time,
+as pipelines do. Builds run in containers of a stand-in of the release's image; everything is
+published to services on this machine (`ci.local_services`), pulled from there again, and compared
+with what was declared. ``python -m ci.pipeline`` runs both forms; ``docs/pipeline.md`` says what
+cannot be run so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
@@ -68,7 +70,7 @@ class Form:
         name: What it is for.
         variables: GitLab's, by which it is known.
         unset: GitLab's that it does not have.
-        left_out: Jobs that the other form ran on the same commit just before.
+        left_out: Jobs that the other form runs on the same source.
     """
 
     name: str
@@ -179,6 +181,7 @@ def run_form(
     services: LocalServices,
     *,
     program: Path,
+    concurrency: int,
     everything: bool = False,
 ) -> LocalRunner:
     """Run one form of the pipeline.
@@ -189,7 +192,8 @@ def run_form(
         container: What jobs with an image run in.
         services: Where to publish.
         program: gitlab-ci-local.
-        everything: Whether to run what the other form ran, too.
+        concurrency: How many jobs to run at a time.
+        everything: Whether to run what the other form runs, too.
 
     Returns:
         What ran it, with what its jobs handed on.
@@ -205,8 +209,8 @@ def run_form(
         {**job_variables(releases, services if form.protected else None), **form.variables},
         unset=form.unset,
         containers=container,
-        # One more than there are processors: jobs also wait, for servers and for what they fetch.
-        concurrency=len(os.sched_getaffinity(0)) + 1,
+        concurrency=concurrency,
+        label=f"{form.name}: ",
     )
     jobs = runner.automatic_jobs()
     if not everything:
@@ -225,6 +229,55 @@ def run_form(
         if secret in outcome.output:
             raise PipelineError(f"{form.name}: a password is in the log of a job")
     return runner
+
+
+def run_forms(
+    forms: Sequence[Form],
+    releases: Sequence[str],
+    container: Containers,
+    services: LocalServices,
+    *,
+    program: Path,
+    everything: bool = False,
+) -> dict[str, LocalRunner]:
+    """Run forms of the pipeline at the same time, each to its end.
+
+    Args:
+        forms: Which.
+        releases: What to make.
+        container: What jobs with an image run in.
+        services: Where to publish.
+        program: gitlab-ci-local.
+        everything: Whether to run in each also what another one runs.
+
+    Returns:
+        What ran each of them, by its name.
+
+    Raises:
+        PipelineError: A job failed.
+    """
+    # One more than there are processors: jobs also wait, for servers and for what they fetch. The
+    # jobs of a tag wait for one another most of the time, so that beside others one is enough.
+    most = len(os.sched_getaffinity(0)) + 1
+    with ThreadPoolExecutor(len(forms)) as pool:
+        runs = {
+            form.name: pool.submit(
+                run_form,
+                form,
+                releases,
+                container,
+                services,
+                program=program,
+                concurrency=1 if form.protected and len(forms) > 1 else most,
+                everything=everything,
+            )
+            for form in forms
+        }
+    failures = [run.exception() for run in runs.values()]
+    said = [str(failure) for failure in failures if isinstance(failure, PipelineError)]
+    if len(said) > 1:
+        raise PipelineError("; ".join(said))
+    return {name: run.result() for name, run in runs.items()}
 
 
 def check_published(runner: LocalRunner, services: LocalServices) -> int:
@@ -255,7 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--release", action="append", help=f"default: {DEFAULT_RELEASE}")
     parser.add_argument("--form", action="append", choices=[form.name for form in FORMS])
     parser.add_argument(
-        "--everything", action="store_true", help="run in each form also what the other one ran"
+        "--everything", action="store_true", help="run in each form also what the other one runs"
     )
     options = parser.parse_args(arguments)
     releases = options.release or [DEFAULT_RELEASE]
@@ -264,18 +317,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         program = install_runner()
         with prepared(releases) as (container, services):
-            for form in forms:
-                runner = run_form(
-                    form,
-                    releases,
-                    container,
-                    services,
-                    program=program,
-                    everything=options.everything,
-                )
-                if form is TAG:
-                    count = check_published(runner, services)
-                    print(f"published: {count} names, as declared", flush=True)
+            runners = run_forms(
+                forms,
+                releases,
+                container,
+                services,
+                program=program,
+                everything=options.everything,
+            )
+            if TAG.name in runners:
+                count = check_published(runners[TAG.name], services)
+                print(f"published: {count} names, as declared", flush=True)
     except (
         *images.IMAGE_ERRORS,
         ChangelogError,
