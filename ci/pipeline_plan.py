@@ -89,14 +89,15 @@ def _lines_of(release: Release, catalog: Catalog) -> list[str]:
     if digest:
         lines += ["  variables:", f'    TRITON_IMAGE_DIGEST: "{digest}"']
     if release.server is not None:
-        lines += _test_job("health", release)
-        # All integration tests run on the default release, and their core on the others.
         default = name == catalog.default_release
-        more = ["  variables:", '    INTEGRATION_MARKS: ""'] if default else []
-        lines += _test_job("integration", release, more)
+        # The longest first: where few jobs run at a time, they begin in this order.
+        kinds = ("guides", "integration", "monitoring", "image", "contract", "health")
+        for kind in kinds if default else ("integration", "health"):
+            # All integration tests run on the default release, and their core on the others.
+            everything = default and kind == "integration"
+            more = ["  variables:", '    INTEGRATION_MARKS: ""'] if everything else []
+            lines += _test_job(kind, release, more)
         if default:
-            for kind in ("contract", "image", "monitoring", "guides"):
-                lines += _test_job(kind, release)
             optional = ["  rules:", f"    - if: {_rule(release, catalog)}"]
             optional += ["      when: manual", "      allow_failure: true"]
             lines += _test_job("gpu", release, optional)
