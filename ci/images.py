@@ -237,7 +237,7 @@ def push(
 
     Args:
         client: Of the engine that has it.
-        image: Its name there.
+        image: Its name there, or its id.
         repository: Where to, without a tag.
         tags: The tags, the moving ones last.
         password: ``username`` and ``password``; by default what `docker login` has left.

@@ -194,14 +194,14 @@ class MovingTags:
 
     def survey(self) -> list[Item]:
         """Look at the moving tags; one that a newer version has is where it should be."""
-        return [self._look(image) for image in self._plan.images]
+        return [self._look(image)[0] for image in self._plan.images]
 
     def publish(self) -> None:
         """Move those that are elsewhere, but for those that a newer version has."""
         repository = self._registry.variables.repository
         for image in self._plan.images:
-            item = self._look(image)
-            if (newer := self._newer(item.name)) is not None:
+            item, newer = self._look(image)
+            if newer is not None:
                 print(f"{item.name}: stays at {newer}, which is newer", flush=True)
                 continue
             if item.there:
@@ -215,13 +215,15 @@ class MovingTags:
             self._registry.copy(f"{repository}@{item.digest}", item.name)
             print(f"{item.name}: is {item.digest} now", flush=True)
 
-    def _look(self, image: ImagePlan) -> Item:
+    def _look(self, image: ImagePlan) -> tuple[Item, str | None]:
+        """Look at a moving tag; with it comes the newer version that has it, if one does."""
         repository = self._registry.variables.repository
         fixed, moving = (self._registry.manifest(f"{repository}:{tag}") for tag in image.tags)
         digest = None if fixed is None else fixed.digest
         name = f"{repository}:{image.tags[1]}"
-        there = moving is not None and (moving.digest == digest or self._newer(name) is not None)
-        return Item(name, digest, there)
+        ours = moving is not None and moving.digest == digest
+        newer = None if ours or digest is None else self._newer(name)
+        return Item(name, digest, there=ours or newer is not None), newer
 
     def _newer(self, name: str) -> str | None:
         """Return the version of the image under a name, if it is newer than ours."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ci import images as real_images
 from ci.deploy import post_deploy
-from ci.deploy.errors import DifferentBytesError
-from ci.deploy.images import ImagePublisher
+from ci.deploy.errors import DeployError, DifferentBytesError
+from ci.deploy.images import ImagePublisher, MovingTags
 from ci.deploy.project import open_project
 from ci.deploy.published import PublishedNames
 from ci.deploy.publisher import MOST_NAMED
@@ -282,3 +284,36 @@ def test_moving_tags_stay_with_a_newer_version(
     assert moving_tag(services, image.tags[0]) not in (None, before)
     # So that is where they belong.
     assert post_deploy.main(["--serve", "nothing"]) == 0, capfd.readouterr()
+
+
+def test_an_older_version_that_is_not_there_is_no_reason_for_a_newer_one_to_stay(
+    publishing: Job, services: LocalServices, images: Images
+) -> None:
+    (image,) = publishing.plan().images
+    images.make(image, version="99.0.0", content="newer")
+    images.push(services, f"99.0.0-triton{DEFAULT_RELEASE}", image.tags[1])
+    with open_registry(RegistryVariables.read(services.variables)) as registry:
+        tags = MovingTags(registry, publishing.plan())
+        assert [item.there for item in tags.survey()] == [False]
+        with pytest.raises(DeployError, match=rf"{image.tags[0]}: expected it before"):
+            tags.publish()
+
+
+def test_the_image_that_was_found_is_pushed_whatever_takes_its_name(
+    publishing: Job, services: LocalServices, images: Images, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (image,) = publishing.plan().images
+    ours = images.make(image)
+    push = real_images.push
+
+    def after_another(*arguments: Any, **options: Any) -> str:
+        images.make(image, content="another")
+        return push(*arguments, **options)
+
+    monkeypatch.setattr(real_images, "push", after_another)
+    code, said = publishing.deploy("images")
+    assert code == 0, said
+    with open_registry(RegistryVariables.read(services.variables)) as registry:
+        there = registry.manifest(f"{services.variables['CI_REGISTRY_IMAGE']}:{image.tags[0]}")
+    assert there is not None
+    assert there.is_image(ours)
