@@ -17,9 +17,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -176,23 +177,23 @@ def prepared(releases: Sequence[str]) -> Iterator[tuple[Containers, LocalService
 
 def run_form(
     form: Form,
+    concurrency: int,
+    *,
     releases: Sequence[str],
     container: Containers,
     services: LocalServices,
-    *,
     program: Path,
-    concurrency: int,
     everything: bool = False,
 ) -> LocalRunner:
     """Run one form of the pipeline.
 
     Args:
         form: Which.
+        concurrency: How many jobs to run at a time.
         releases: What to make.
         container: What jobs with an image run in.
         services: Where to publish.
         program: gitlab-ci-local.
-        concurrency: How many jobs to run at a time.
         everything: Whether to run what the other form runs, too.
 
     Returns:
@@ -232,23 +233,13 @@ def run_form(
 
 
 def run_forms(
-    forms: Sequence[Form],
-    releases: Sequence[str],
-    container: Containers,
-    services: LocalServices,
-    *,
-    program: Path,
-    everything: bool = False,
+    forms: Sequence[Form], run: Callable[[Form, int], LocalRunner]
 ) -> dict[str, LocalRunner]:
     """Run forms of the pipeline at the same time, each to its end.
 
     Args:
         forms: Which.
-        releases: What to make.
-        container: What jobs with an image run in.
-        services: Where to publish.
-        program: gitlab-ci-local.
-        everything: Whether to run in each also what another one runs.
+        run: Runs one, so many jobs at a time.
 
     Returns:
         What ran each of them, by its name.
@@ -261,23 +252,14 @@ def run_forms(
     most = len(os.sched_getaffinity(0)) + 1
     with ThreadPoolExecutor(len(forms)) as pool:
         runs = {
-            form.name: pool.submit(
-                run_form,
-                form,
-                releases,
-                container,
-                services,
-                program=program,
-                concurrency=1 if form.protected and len(forms) > 1 else most,
-                everything=everything,
-            )
+            form.name: pool.submit(run, form, 1 if form.protected and len(forms) > 1 else most)
             for form in forms
         }
-    failures = [run.exception() for run in runs.values()]
+    failures = [one.exception() for one in runs.values()]
     said = [str(failure) for failure in failures if isinstance(failure, PipelineError)]
     if len(said) > 1:
         raise PipelineError("; ".join(said))
-    return {name: run.result() for name, run in runs.items()}
+    return {name: one.result() for name, one in runs.items()}
 
 
 def check_published(runner: LocalRunner, services: LocalServices) -> int:
@@ -317,14 +299,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         program = install_runner()
         with prepared(releases) as (container, services):
-            runners = run_forms(
-                forms,
-                releases,
-                container,
-                services,
+            run = partial(
+                run_form,
+                releases=releases,
+                container=container,
+                services=services,
                 program=program,
                 everything=options.everything,
             )
+            runners = run_forms(forms, run)
             if TAG.name in runners:
                 count = check_published(runners[TAG.name], services)
                 print(f"published: {count} names, as declared", flush=True)
