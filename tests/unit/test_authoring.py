@@ -465,6 +465,13 @@ PLACES = (
 )
 
 
+@pytest.fixture
+def no_byte_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Python itself keeps beside a module that it imports is nothing of ours."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+
+@pytest.mark.usefixtures("no_byte_code")
 @pytest.mark.parametrize("command", ["init", "export"])
 @pytest.mark.parametrize(("line", "place"), [*((line, 0) for line in ENDS), ("os._exit(0)", 1)])
 def test_code_that_ends_its_process_fails_in_words_and_leaves_nothing(
@@ -480,8 +487,7 @@ def test_code_that_ends_its_process_fails_in_words_and_leaves_nothing(
     error = json.loads(out)["error"]
     assert error["message"] == f"code that was loaded ended its process, which {ENDS[line]}"
     assert "os._exit" in error["remedy"]
-    # What Python keeps of a module that it imported is beside it.
-    assert {one.name for one in tmp_path.iterdir()} - {"__pycache__"} == {path.name}
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_a_model_does_while_it_is_exported_ends_no_command(tmp_path: Path) -> None:
@@ -492,6 +498,7 @@ def test_what_a_model_does_while_it_is_exported_ends_no_command(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("no_byte_code")
 @pytest.mark.parametrize(
     ("line", "code", "message", "remedy"),
     [
@@ -510,7 +517,7 @@ def test_what_an_object_raises_is_said(
     error = json.loads(out)["error"]
     assert message in error["message"]
     assert remedy in error["remedy"]
-    assert {one.name for one in tmp_path.iterdir()} - {"__pycache__"} == {path.name}
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_fault_and_a_full_disk_are_said_as_what_they_are(tmp_path: Path) -> None:
