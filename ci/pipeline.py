@@ -53,7 +53,7 @@ from tritonserver_jax.artifacts.checksums import sha256_of
 from tritonserver_jax.releases import DEFAULT_RELEASE, find_release
 from tritonserver_jax.server.distribution import default_cache_directory
 
-__all__ = ["FORMS", "MERGE_REQUEST", "TAG", "Form", "PipelineError", "job_variables"]
+__all__ = ["FORMS", "MERGE_REQUEST", "TAG", "Form", "PipelineError", "job_variables", "run_forms"]
 
 #: Where the clones, the logs and the services' data are.
 SCRATCH: Final = BUILD_DIRECTORY / "pipeline"
