@@ -26,7 +26,7 @@ def test_both_run_at_once_the_tag_with_one_job_at_a_time() -> None:
     assert runners[TAG.name].concurrency == 1
     most = runners[MERGE_REQUEST.name].concurrency
     assert most > 1
-    alone = run_forms([TAG], lambda form, jobs: LocalRunner(Path(), Path(), {}, concurrency=jobs))
+    alone = run_forms([TAG], lambda _, jobs: LocalRunner(Path(), Path(), {}, concurrency=jobs))
     assert alone[TAG.name].concurrency == most
 
 
